@@ -1,0 +1,80 @@
+/*
+ * Instruction sets. The answer is found once and kept: under a hypervisor each question
+ * to the processor traps. Threads that ask at the same time find the same answer.
+ */
+#include "base/cpu.h"
+
+#include "base/log.h"
+
+#include <cpuid.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum cpu_level { LEVEL_UNKNOWN, LEVEL_SCALAR, LEVEL_AVX2, LEVEL_AVX512 } cpu_level;
+
+static cpu_level level_of_processor(void)
+{
+    unsigned a, b, c, d;
+
+    __builtin_cpu_init();
+    /* __builtin_cpu_supports() also asks whether the system saves the wide registers. */
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+        !__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_F16C))
+        return LEVEL_SCALAR;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return LEVEL_AVX512;
+    return LEVEL_AVX2;
+}
+
+static cpu_level level_allowed(void)
+{
+    const char *word = getenv("GR_CPU");
+
+    if (!word || !*word || strcmp(word, "avx512") == 0)
+        return LEVEL_AVX512;
+    if (strcmp(word, "avx2") == 0)
+        return LEVEL_AVX2;
+    if (strcmp(word, "scalar") != 0)
+        gr_log(BASE, WARN, "GR_CPU: '%s' is not avx512, avx2 or scalar; taking scalar", word);
+    return LEVEL_SCALAR;
+}
+
+static cpu_level level(void)
+{
+    static _Atomic int known = LEVEL_UNKNOWN;
+    cpu_level l = (cpu_level)atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (l == LEVEL_UNKNOWN) {
+        cpu_level cap = level_allowed();
+
+        l = level_of_processor();
+        l = l < cap ? l : cap;
+        atomic_store_explicit(&known, (int)l, memory_order_relaxed);
+    }
+    return l;
+}
+
+bool gr_cpu_has_avx2(void)
+{
+    return level() >= LEVEL_AVX2;
+}
+
+bool gr_cpu_has_avx512(void)
+{
+    return level() >= LEVEL_AVX512;
+}
+
+int gr_cpu_count(void)
+{
+    cpu_set_t set;
+    int n;
+
+    /* Fails on machines with more than 1024 processors; those have cores to spare. */
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        return CPU_SETSIZE;
+    n = CPU_COUNT(&set);
+    return n > 0 ? n : 1;
+}

@@ -1,0 +1,162 @@
+/*
+ * The log.
+ *
+ * (1) One line is one write(2), so lines of ranks that share a pipe do not mix.
+ * (2) The configuration is the program's only global state; gr_log_setup() writes it
+ *     before threads start and it is read without a lock afterwards.
+ * (3) An area's level is a number; what is not above it passes. Without GR_LOG that is
+ *     info on rank 0 and warn elsewhere. An area named in GR_LOG has the level given
+ *     there on every rank: who asks for debug lines wants them from the rank that hangs.
+ */
+#include "base/log.h"
+
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE_BYTES 2048
+
+static const struct {
+    const char *name;  /* as written in GR_LOG */
+    const char *title; /* as written in a line */
+} areas[GR_LOG_AREA_COUNT] = {
+#define X(id, name) { name, #id },
+    GR_LOG_AREA_MAP(X)
+#undef X
+};
+
+static const char *const level_names[] = { "error", "warn", "info", "debug" };
+static const char level_letters[] = { 'E', 'W', 'I', 'D' };
+
+#define N_LEVELS ((int)(sizeof(level_names) / sizeof(level_names[0])))
+
+static int log_rank;
+static gr_log_level levels[GR_LOG_AREA_COUNT] = {
+#define X(id, name) GR_LEVEL_INFO,
+    GR_LOG_AREA_MAP(X)
+#undef X
+};
+
+static bool is_word(const char *word, size_t len, const char *name)
+{
+    return strlen(name) == len && strncasecmp(word, name, len) == 0;
+}
+
+static gr_status parse_level(const char *word, size_t len, gr_log_level *level)
+{
+    for (int i = 0; i < N_LEVELS; i++)
+        if (is_word(word, len, level_names[i])) {
+            /* Warnings and errors always pass, whatever is asked for. */
+            *level = i < GR_LEVEL_WARN ? GR_LEVEL_WARN : (gr_log_level)i;
+            return GR_OK;
+        }
+    return gr_fail(GR_ERR_ARG, "GR_LOG: '%.*s' is no level; levels are error, warn, info, debug",
+                   (int)len, word);
+}
+
+static gr_status unknown_area(const char *word, size_t len)
+{
+    gr_text known = GR_TEXT_INIT;
+    gr_status st;
+
+    for (int i = 0; i < GR_LOG_AREA_COUNT; i++)
+        gr_text_addf(&known, "%s%s", i > 0 ? ", " : "", areas[i].name);
+    st = gr_fail(GR_ERR_ARG, "GR_LOG: '%.*s' is no area; areas are %s", (int)len, word,
+                 gr_text_str(&known));
+    gr_text_fini(&known);
+    return st;
+}
+
+/* One word of GR_LOG: "area:level", or "level" for all areas. */
+static gr_status parse_word(const char *word, size_t len)
+{
+    const char *colon = (const char *)memchr(word, ':', len);
+    size_t area_len = colon ? (size_t)(colon - word) : 0;
+    gr_log_level level;
+
+    if (!colon) {
+        GR_TRY(parse_level(word, len, &level));
+        for (int i = 0; i < GR_LOG_AREA_COUNT; i++)
+            levels[i] = level;
+        return GR_OK;
+    }
+    GR_TRY(parse_level(colon + 1, len - area_len - 1, &level));
+    for (int i = 0; i < GR_LOG_AREA_COUNT; i++)
+        if (is_word(word, area_len, areas[i].name)) {
+            levels[i] = level;
+            return GR_OK;
+        }
+    return unknown_area(word, area_len);
+}
+
+gr_status gr_log_setup(int rank)
+{
+    const char *word = getenv("GR_LOG");
+
+    log_rank = rank;
+    for (int i = 0; i < GR_LOG_AREA_COUNT; i++)
+        levels[i] = rank == 0 ? GR_LEVEL_INFO : GR_LEVEL_WARN;
+    while (word && *word) {
+        size_t len = strcspn(word, ",");
+
+        if (len > 0)
+            GR_TRY(parse_word(word, len));
+        word += len;
+        word += *word == ',';
+    }
+    return GR_OK;
+}
+
+bool gr_log_wants(gr_log_area area, gr_log_level level)
+{
+    GR_BUG_IF((unsigned)area >= GR_LOG_AREA_COUNT || (int)level >= N_LEVELS);
+    return level <= levels[area];
+}
+
+/* The text of a line is cut rather than split, and control characters become spaces:
+ * what a peer or a file put into a message cannot forge lines or steer a terminal. */
+static size_t finish_line(char *line, size_t head, int would)
+{
+    size_t len = head + (would < 0 ? 0 : (size_t)would);
+
+    if (len > LINE_BYTES - 2) {
+        len = LINE_BYTES - 2;
+        memcpy(line + len - 3, "...", 3);
+    }
+    for (size_t i = head; i < len; i++)
+        if ((unsigned char)line[i] < ' ' || line[i] == 127)
+            line[i] = ' ';
+    line[len] = '\n';
+    return len + 1;
+}
+
+void gr_log_write(gr_log_area area, gr_log_level level, const char *fmt, ...)
+{
+    char line[LINE_BYTES];
+    struct timespec t;
+    va_list args;
+    size_t len;
+    ssize_t n;
+    int head;
+
+    if (!gr_log_wants(area, level))
+        return;
+    clock_gettime(CLOCK_REALTIME, &t);
+    head = snprintf(line, sizeof(line), "%lld.%03ld %c r%d %s ", (long long)t.tv_sec,
+                    t.tv_nsec / 1000000, level_letters[level], log_rank, areas[area].title);
+    va_start(args, fmt);
+    len = finish_line(line, (size_t)head,
+                      vsnprintf(line + head, sizeof(line) - (size_t)head, fmt, args));
+    va_end(args);
+    do
+        n = write(STDERR_FILENO, line, len);
+    while (n < 0 && errno == EINTR);
+    /* A log that cannot be written has no place left to say so. */
+}

@@ -1,0 +1,99 @@
+/*
+ * Statuses and messages.
+ *
+ * (1) Each thread has one message in a fixed buffer, so failing never allocates and
+ *     never waits: a failure that reports "out of memory" must not need memory.
+ * (2) New text is formatted aside first: the arguments may point into the old message.
+ * (3) A text that does not fit ends in "...", so that nobody takes it for whole.
+ *
+ * Any thread; threads never see each other's message.
+ */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Thread_local char message[GR_ERROR_TEXT];
+
+static const char *const status_text[GR_STATUS_COUNT] = {
+#define X(id, text) text,
+    GR_STATUS_MAP(X)
+#undef X
+};
+
+const char *gr_status_text(gr_status st)
+{
+    /* A status may arrive from another process as a number, so it is not trusted. */
+    return (unsigned)st < GR_STATUS_COUNT ? status_text[st] : "unknown status";
+}
+
+const char *gr_error_message(void)
+{
+    return message;
+}
+
+/* `would` is what snprintf() says it would have written into buf[GR_ERROR_TEXT]. */
+static void mark_cut(char *buf, int would)
+{
+    if (would < 0)
+        memcpy(buf, "(message lost)", sizeof("(message lost)"));
+    else if (would >= GR_ERROR_TEXT)
+        memcpy(buf + GR_ERROR_TEXT - 4, "...", 4);
+}
+
+gr_status gr_fail(gr_status st, const char *fmt, ...)
+{
+    char text[GR_ERROR_TEXT];
+    va_list args;
+
+    va_start(args, fmt);
+    mark_cut(text, vsnprintf(text, sizeof(text), fmt, args));
+    va_end(args);
+    memcpy(message, text, sizeof(text));
+    return st;
+}
+
+gr_status gr_wrap(gr_status st, const char *fmt, ...)
+{
+    char text[GR_ERROR_TEXT];
+    va_list args;
+    int n;
+
+    if (st == GR_OK) /* nothing failed: there is nothing to put context before */
+        return st;
+    va_start(args, fmt);
+    n = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (n >= 0 && n < GR_ERROR_TEXT && message[0])
+        n += snprintf(text + n, sizeof(text) - (size_t)n, ": %s", message);
+    mark_cut(text, n);
+    memcpy(message, text, sizeof(text));
+    return st;
+}
+
+void gr_bug(const char *file, int line, const char *cond)
+{
+    char text[GR_ERROR_TEXT];
+
+    mark_cut(text, snprintf(text, sizeof(text), "%s:%d: bug in gradus: %s\n", file, line, cond));
+    /* The process ends in the next line: nobody could act on a failed write. */
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        abort();
+    abort();
+}
+
+void gr_error_take(gr_error *e, gr_status st)
+{
+    e->status = st;
+    memcpy(e->text, message, sizeof(e->text));
+}
+
+gr_status gr_error_raise(const gr_error *e)
+{
+    if (e->status != GR_OK)
+        memcpy(message, e->text, sizeof(message));
+    return e->status;
+}

@@ -1,0 +1,119 @@
+/* The log: which lines pass, what a line looks like, what GR_LOG may say. */
+#include "base/log.h"
+#include "check.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static int n_evaluated;
+
+static int evaluated(void)
+{
+    return ++n_evaluated;
+}
+
+/* Sends stderr into a pipe, runs `body`, and gives back what was written. */
+static void capture(void (*body)(void), char *text, size_t n_bytes)
+{
+    int ends[2], saved = dup(STDERR_FILENO);
+    ssize_t n;
+
+    GR_CHECK_EQ(pipe(ends), 0);
+    GR_CHECK_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    dup2(ends[1], STDERR_FILENO);
+    body();
+    dup2(saved, STDERR_FILENO);
+    n = read(ends[0], text, n_bytes - 1);
+    text[n > 0 ? n : 0] = '\0';
+    close(ends[0]);
+    close(ends[1]);
+    close(saved);
+}
+
+static void info_line(void)
+{
+    gr_log(COMM, INFO, "bucket %d: %s", 2, "x\ny\x1b[31m");
+}
+
+static void dropped_line(void)
+{
+    gr_log(COMM, DEBUG, "%d", evaluated());
+}
+
+static void long_line(void)
+{
+    gr_log(OP, WARN, "%05000d", 1);
+}
+
+static void line_format(void)
+{
+    char text[8192];
+    long long s;
+    int ms, at = 0;
+
+    GR_CHECK_OK(gr_log_setup(0));
+    capture(info_line, text, sizeof(text));
+    GR_CHECK_EQ(sscanf(text, "%lld.%3d %n", &s, &ms, &at), 2);
+    GR_CHECK(s > 1600000000);
+    GR_CHECK_STR(text + at, "I r0 COMM bucket 2: x y [31m\n");
+    capture(dropped_line, text, sizeof(text));
+    GR_CHECK_STR(text, "");
+    GR_CHECK_EQ(n_evaluated, 0);
+    capture(long_line, text, sizeof(text));
+    GR_CHECK_EQ(strlen(text), 2047);
+    GR_CHECK_STR(text + 2043, "...\n");
+}
+
+static void ranks(void)
+{
+    unsetenv("GR_LOG");
+    GR_CHECK_OK(gr_log_setup(3));
+    GR_CHECK(!gr_log_wants(GR_LOG_COMM, GR_LEVEL_INFO));
+    GR_CHECK(gr_log_wants(GR_LOG_COMM, GR_LEVEL_WARN));
+    GR_CHECK(gr_log_wants(GR_LOG_COMM, GR_LEVEL_ERROR));
+    GR_CHECK_OK(gr_log_setup(0));
+    GR_CHECK(gr_log_wants(GR_LOG_COMM, GR_LEVEL_INFO));
+    GR_CHECK(!gr_log_wants(GR_LOG_COMM, GR_LEVEL_DEBUG));
+}
+
+static void selection(void)
+{
+    setenv("GR_LOG", "comm:debug,op:warn", 1);
+    GR_CHECK_OK(gr_log_setup(3));
+    GR_CHECK(gr_log_wants(GR_LOG_COMM, GR_LEVEL_DEBUG));
+    GR_CHECK(!gr_log_wants(GR_LOG_OP, GR_LEVEL_INFO));
+    GR_CHECK(!gr_log_wants(GR_LOG_BASE, GR_LEVEL_INFO));
+    setenv("GR_LOG", "DEBUG,,net:info", 1);
+    GR_CHECK_OK(gr_log_setup(0));
+    GR_CHECK(gr_log_wants(GR_LOG_CUDA, GR_LEVEL_DEBUG));
+    GR_CHECK(!gr_log_wants(GR_LOG_NET, GR_LEVEL_DEBUG));
+    setenv("GR_LOG", "error", 1);
+    GR_CHECK_OK(gr_log_setup(0));
+    GR_CHECK(gr_log_wants(GR_LOG_NET, GR_LEVEL_WARN)); /* always passes */
+    GR_CHECK(!gr_log_wants(GR_LOG_NET, GR_LEVEL_INFO));
+    setenv("GR_LOG", "", 1);
+    GR_CHECK_OK(gr_log_setup(0));
+}
+
+static void wrong_words(void)
+{
+    setenv("GR_LOG", "com:debug", 1);
+    GR_CHECK_FAILS(gr_log_setup(0), GR_ERR_ARG, "'com' is no area; areas are base, net, comm");
+    setenv("GR_LOG", "comm:loud", 1);
+    GR_CHECK_FAILS(gr_log_setup(0), GR_ERR_ARG, "'loud' is no level; levels are error, warn");
+    setenv("GR_LOG", "comm", 1);
+    GR_CHECK_FAILS(gr_log_setup(0), GR_ERR_ARG, "'comm' is no level");
+    setenv("GR_LOG", "comm:", 1);
+    GR_CHECK_FAILS(gr_log_setup(0), GR_ERR_ARG, "'' is no level");
+    setenv("GR_LOG", ":info", 1);
+    GR_CHECK_FAILS(gr_log_setup(0), GR_ERR_ARG, "'' is no area");
+}
+
+int main(void)
+{
+    ranks();
+    line_format();
+    selection();
+    wrong_words();
+    return 0;
+}
