@@ -1,0 +1,90 @@
+/*
+ * Graphs: what one training step computes, written down once by a trace function.
+ *
+ * A trace function is called with an empty graph and adds to it. Builders (here, in
+ * ops.h and nn.h) return a borrowed gr_value that lives as long as the graph, or NULL
+ * after a failure. The first failure sticks to the graph: later builders return NULL
+ * at once, so a trace need not check each call, only `return gr_graph_status(g)`.
+ * The message names the operator, the shapes and the line of the caller's file.
+ *
+ * A graph belongs to one thread.
+ */
+#ifndef GRADUS_GRAPH_H
+#define GRADUS_GRAPH_H
+
+#include "gradus/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gr_graph gr_graph;
+typedef struct gr_value gr_value; /* one tensor in a graph */
+
+/* The place of a call as one static string. Builders are macros that pass it on. */
+#define GR_STRINGIFY_(x) #x
+#define GR_STRINGIFY(x)  GR_STRINGIFY_(x)
+#define GR_HERE          __FILE__ ":" GR_STRINGIFY(__LINE__)
+
+/* How a state variable starts. Random ones are drawn from mt19937 in the order of the
+ * variable table, as PyTorch draws them in the order of construction. */
+typedef enum gr_init_kind { GR_INIT_CONST, GR_INIT_UNIFORM, GR_INIT_NORMAL } gr_init_kind;
+
+typedef struct gr_init {
+    gr_init_kind kind;
+    double a; /* CONST: the value; UNIFORM: from; NORMAL: mean */
+    double b; /* UNIFORM: to; NORMAL: standard deviation */
+} gr_init;
+
+GR_API gr_init gr_init_const(double value);
+GR_API gr_init gr_init_uniform(double from, double to);
+GR_API gr_init gr_init_normal(double mean, double std);
+
+/* Data fed at each run; shape and type are those of the feed of that name. */
+#define gr_input(g, name) gr_input_at(GR_HERE, g, name)
+GR_API gr_value *gr_input_at(const char *site, gr_graph *g, const char *name);
+
+/* A trainable parameter (f32). The first trace makes it; a later one of that name must
+ * have the same shape. Names are those of a PyTorch module: "blocks.0.attn.qkv.weight". */
+#define gr_param(g, name, shape, init) gr_param_at(GR_HERE, g, name, shape, init)
+GR_API gr_value *gr_param_at(const char *site, gr_graph *g, const char *name, gr_shape shape,
+                             gr_init init);
+
+/* Marks the parameter frozen: no gradient, no bucket, no optimiser state. */
+GR_API void gr_freeze(gr_graph *g, gr_value *param);
+
+/* Names a value that can be read after a run. */
+#define gr_output(g, name, v) gr_output_at(GR_HERE, g, name, v)
+GR_API void gr_output_at(const char *site, gr_graph *g, const char *name, gr_value *v);
+
+/* The scalar that training minimises; also an output named "loss". One per graph. */
+#define gr_loss(g, v) gr_loss_at(GR_HERE, g, v)
+GR_API void gr_loss_at(const char *site, gr_graph *g, gr_value *v);
+
+/* GR_OK, or the first failure while building; sets the thread's message again. */
+GR_API gr_status gr_graph_status(const gr_graph *g) GR_MUST_CHECK;
+/* Makes the graph fail: for checks of a trace's own. Keeps an earlier failure. */
+GR_API void gr_graph_fail(gr_graph *g, const char *site, const char *fmt, ...) GR_PRINTF(3, 4);
+
+/* True in a training trace, false when traced for evaluation. */
+GR_API bool gr_is_training(const gr_graph *g);
+
+/* Of NULL: a scalar shape, f32; so that a trace may go on after a failure. */
+GR_API gr_shape gr_value_shape(const gr_value *v);
+GR_API gr_dtype gr_value_dtype(const gr_value *v);
+
+/* The graph as text, one node a line, or as Graphviz. From malloc; free() it. */
+GR_API gr_status gr_graph_text(const gr_graph *g, char **out) GR_MUST_CHECK;
+GR_API gr_status gr_graph_dot(const gr_graph *g, char **out) GR_MUST_CHECK;
+
+/* Adds the nodes that compute d(y)/d(x[i]) for scalar y, into dx[i]; an x that y does
+ * not depend on is an error. y must come later than every x. */
+#define gr_gradients(g, y, x, n, dx) gr_gradients_at(GR_HERE, g, y, x, n, dx)
+GR_API void gr_gradients_at(const char *site, gr_graph *g, gr_value *y, gr_value *const *x, int n,
+                            gr_value **dx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

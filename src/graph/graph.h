@@ -1,0 +1,152 @@
+/*
+ * The graph: nodes in execution order, each with source values and output values.
+ *
+ * (1) Nodes stand in an order in which they can run: a node comes after the producers
+ *     of its sources and after every node in `after`.
+ * (2) Every value has a producer. Inputs and state variables are made by nodes of the
+ *     operators "input" and "variable", which run nothing.
+ * (3) A value that shares memory with another says so in `alias` (views, in-place
+ *     writes). Chains are allowed; gr_value_root() follows them.
+ * (4) A state variable is written by at most one node per graph: an output that aliases
+ *     the variable's value. All other readers of the old value stand before that node.
+ * (5) Node ids are given at trace time and survive every pass: they key random streams.
+ *
+ * gr_graph_verify() checks 1 to 4 and the operators' own shape rules.
+ * Everything lives in the graph's arena. One thread.
+ */
+#ifndef GR_GRAPH_GRAPH_H
+#define GR_GRAPH_GRAPH_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "gradus/graph.h"
+#include "graph/vars.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gr_node gr_node;
+typedef struct gr_op gr_op;
+
+typedef enum gr_space {
+    GR_SPACE_NONE,     /* no memory: order only, the token of a collective */
+    GR_SPACE_ARENA,    /* per step; offset given by the memory plan */
+    GR_SPACE_STATE,    /* variables; offset given by gr_vars_seal() */
+    GR_SPACE_EXCHANGE, /* gradient buckets; offset given by the sync pass */
+    GR_SPACE_INPUT     /* bound to a pointer at each run */
+} gr_space;
+
+typedef enum gr_phase { GR_PHASE_FORWARD, GR_PHASE_BACKWARD, GR_PHASE_SYNC, GR_PHASE_UPDATE } gr_phase;
+
+struct gr_value {
+    gr_node *node; /* producer */
+    int index;     /* which of its outputs */
+    int id;        /* place in gr_graph.values: stable name in dumps, "%7" */
+    gr_shape shape;
+    gr_dtype dtype;
+    gr_space space;
+    size_t offset;    /* bytes within its space, once given */
+    gr_value *alias;  /* shares the memory of this value, from its start; or NULL */
+    gr_var *var;      /* the variable that lies here; or NULL */
+    const char *name; /* of inputs and variables; NULL for others */
+    bool is_grad;     /* gradient of a parameter: stays f32 under amp */
+};
+
+struct gr_node {
+    const gr_op *op;
+    uint32_t id;
+    gr_phase phase;
+    int n_src, n_out;
+    gr_value **src;
+    gr_value *out;    /* n_out values */
+    const void *attr; /* the operator's own; arena-owned, read-only after building */
+    const char *site; /* "file:line" of the builder's caller */
+    gr_node **after;  /* must run before this one, beyond the sources */
+    int n_after;
+};
+
+typedef struct gr_output {
+    const char *name;
+    gr_value *value;
+} gr_output;
+
+struct gr_graph {
+    gr_arena *arena; /* owned */
+    gr_vars *vars;   /* borrowed: shared by all graphs of a step */
+    const gr_named *feeds; /* borrowed during tracing: shapes of the inputs */
+    int n_feeds;
+    bool training;
+    gr_phase phase; /* of nodes added now */
+
+    gr_node **nodes;
+    int n_nodes, cap_nodes;
+    gr_value **values;
+    int n_values, cap_values;
+    gr_output *outputs;
+    int n_outputs, cap_outputs;
+    uint32_t next_id;
+
+    gr_value *loss;    /* NULL in evaluation */
+    gr_value **grads;  /* by variable index, n_grads of them; NULL: none */
+    int n_grads;
+    gr_value *control; /* gradient norm, factor and skip flag (op/update); or NULL */
+
+    gr_status status; /* the first failure, with its message */
+    char *message;
+};
+
+/* ---- building ---- */
+
+gr_status gr_graph_create(gr_graph **out, gr_vars *vars, bool training, const gr_named *feeds,
+                          int n_feeds) GR_MUST_CHECK;
+void gr_graph_destroy(gr_graph *g);
+
+/* A call to add a node. attr is copied (attr_bytes of it). */
+typedef struct gr_build {
+    const gr_op *op;
+    const char *site;
+    gr_value *const *src; /* a NULL source makes the call return NULL quietly */
+    int n_src;
+    const void *attr;
+    size_t attr_bytes;
+} gr_build;
+
+/* Adds a node at the end, infers its outputs, and returns it; NULL after a failure,
+ * which then sticks to the graph with operator, shapes and site in the message. */
+gr_node *gr_graph_add(gr_graph *g, const gr_build *b);
+/* The first output of the node that gr_graph_add() made, or NULL. */
+gr_value *gr_graph_add_value(gr_graph *g, const gr_build *b);
+
+/* Keeps `st` and the thread's message as the graph's failure, unless it has one. */
+void gr_graph_stick(gr_graph *g, gr_status st);
+
+/* A variable's value as a node of this graph; one node per variable and graph. */
+gr_value *gr_graph_var(gr_graph *g, const char *site, gr_var *v);
+
+/* Drops nodes that nothing needs: not an output, no state written, no effect. */
+gr_status gr_graph_prune(gr_graph *g) GR_MUST_CHECK;
+/* Orders the nodes anew by rule (1), keeping the present order where it is free. */
+gr_status gr_graph_sort(gr_graph *g) GR_MUST_CHECK;
+/* Orders `node` after `before`. */
+gr_status gr_node_after(gr_graph *g, gr_node *node, gr_node *before) GR_MUST_CHECK;
+
+/* Rules 1-4; the message begins with "after <pass>: ". */
+gr_status gr_graph_verify(const gr_graph *g, const char *after_pass) GR_MUST_CHECK;
+
+/* ---- reading ---- */
+
+/* The value whose memory this one uses: follows alias to its end. */
+const gr_value *gr_value_root(const gr_value *v);
+size_t gr_value_bytes(const gr_value *v);
+/* "matmul [128, 784] f32 x [512, 784] f32" into text, for messages. */
+void gr_node_describe(const gr_node *n, char *text, size_t n_bytes);
+
+void gr_graph_print(const gr_graph *g, gr_text *out);
+void gr_graph_print_dot(const gr_graph *g, gr_text *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

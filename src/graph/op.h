@@ -1,0 +1,121 @@
+/*
+ * Operators and kernels.
+ *
+ * An operator knows its shape rule, its gradient rule and its kernels. Kernels are
+ * tried in order, best first; the last is the plain reference, and it is the law.
+ */
+#ifndef GR_GRAPH_OP_H
+#define GR_GRAPH_OP_H
+
+#include "base/pool.h"
+#include "graph/graph.h"
+#include "graph/scalars.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gr_kernel gr_kernel;
+
+/* What mixed precision does with a node. */
+typedef enum gr_amp_class {
+    GR_AMP_FOLLOW, /* low if a floating source is low */
+    GR_AMP_LOW,    /* sources are cast to the low type, result is low */
+    GR_AMP_WIDE,   /* takes low sources as they are, result stays f32 */
+    GR_AMP_KEEP    /* types are not touched (state, updates, collectives) */
+} gr_amp_class;
+
+/* Where the executor may move a node. Nodes of one kind keep their order among
+ * themselves, so that every rank starts its collectives in the same order. */
+typedef enum gr_place {
+    GR_PLACE_AS_IS, /* where it was traced */
+    GR_PLACE_EARLY, /* as soon as its sources exist: starts something that goes on alone */
+    GR_PLACE_LATE   /* just before the first node that needs it: waits for that */
+} gr_place;
+
+#define GR_ANY_COUNT (-1)
+
+struct gr_op {
+    const char *name;
+    int n_src; /* or GR_ANY_COUNT */
+    int n_out;
+    gr_amp_class amp;
+    bool has_effect; /* kept though nothing reads it: collectives */
+    gr_place place;  /* what the executor's schedule does with it */
+
+    /* Fills out[i].shape and .dtype (and .alias, .space where not plain arena memory)
+     * from the sources and attr. An output dtype that a pass has fixed before is in
+     * `n->out[i].dtype` when infer runs again; operators for which the result type is
+     * free (matmul, map, reduce) keep it in attr. GR_ERR_ARG with shapes in the text. */
+    gr_status (*infer)(gr_node *n);
+
+    /* Adds the nodes of the gradient. d_out[i] is the gradient of output i, or NULL when
+     * nothing depends on it (not all are NULL). Fills d_src[i], or leaves NULL where
+     * there is none (integer sources). NULL slot: the operator has no gradient. */
+    gr_status (*grad)(gr_graph *g, gr_node *n, gr_value *const *d_out, gr_value **d_src);
+
+    /* Same node with another result type, for the amp pass: returns the attr to use
+     * instead, from the graph's arena. NULL slot: the type follows from the sources. */
+    const void *(*retype)(gr_graph *g, const gr_node *n, gr_dtype t);
+
+    /* Adds the attributes to a dump: " trans_b". NULL slot: none. */
+    void (*print)(const gr_node *n, gr_text *out);
+
+    /* Best first, ended by one with name NULL. NULL: runs nothing (input, variable,
+     * reshape). */
+    const gr_kernel *kernels;
+};
+
+typedef struct gr_prepare {
+    const gr_node *node;
+    int n_threads;  /* of the pool it will run on */
+    void *device;   /* gr_device, for kernels of that device's module */
+    void *data;     /* out: owned by the plan, ended by release() */
+} gr_prepare;
+
+typedef struct gr_launch {
+    const gr_node *node;
+    void *const *src; /* n_src addresses in device memory; NULL for GR_SPACE_NONE */
+    void *const *out;
+    void *work;  /* workspace() bytes, 64-byte aligned; NULL when 0 */
+    void *data;  /* what prepare() left */
+    const gr_scalars *scalars; /* device memory */
+    gr_fault *fault;           /* device-visible */
+    void *stream;              /* of the backend; NULL on the CPU */
+    gr_pool *pool;             /* CPU threads; NULL: the caller alone */
+} gr_launch;
+
+struct gr_kernel {
+    const char *name; /* "avx512", "onednn", "reference" */
+    /* NULL when it takes the node, else why not. NULL slot: takes all. */
+    const char *(*reject)(const gr_node *n);
+    /* Once per plan; may allocate. NULL slot: nothing to do. */
+    gr_status (*prepare)(gr_prepare *p);
+    /* Bytes of scratch in the arena while it runs. NULL slot: 0. */
+    size_t (*workspace)(const gr_node *n, const void *data);
+    /* Allocates nothing, waits for nothing on a GPU; empty tensors are fine. */
+    gr_status (*run)(const gr_launch *l);
+    void (*release)(void *data);
+    /* On a GPU: may not be part of a captured graph (host work in it). */
+    bool no_capture;
+};
+
+/* Kernels that a device module brings for the operators of these names. */
+typedef struct gr_kernel_set {
+    const char *op; /* NULL ends the array */
+    const gr_kernel *kernels;
+} gr_kernel_set;
+
+/* The first kernel that takes the node. `sets` NULL: the operator's own (CPU) list.
+ * NULL and a message with every refusal when none does. GR_KERNEL=reference in the
+ * environment of tests is not read here: callers skip by name with `only`. */
+const gr_kernel *gr_kernel_pick(const gr_kernel_set *sets, const gr_node *n, const char *only);
+const gr_kernel *gr_kernel_list(const gr_kernel_set *sets, const gr_op *op);
+
+extern const gr_op gr_op_input, gr_op_variable;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

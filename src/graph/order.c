@@ -1,0 +1,169 @@
+/* Order and need: sorting nodes by their edges, and dropping those nothing needs. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+
+/* Per node of a graph, found by its place in g->nodes. */
+typedef struct marks {
+    gr_graph *g;
+    unsigned char *mark; /* by node place */
+    gr_node **sorted;
+    int n_sorted;
+} marks;
+
+enum { NEW = 0, OPEN = 1, DONE = 2 };
+
+/* Nodes carry no place of their own: ids are sparse after passes, so a table maps them. */
+static gr_status place_table(const gr_graph *g, int **out)
+{
+    int *place = gr_malloc(((size_t)g->next_id + 1) * sizeof(*place));
+
+    if (!place)
+        return GR_ERR_NOMEM;
+    for (uint32_t i = 0; i <= g->next_id; i++)
+        place[i] = -1;
+    for (int i = 0; i < g->n_nodes; i++)
+        place[g->nodes[i]->id] = i;
+    *out = place;
+    return GR_OK;
+}
+
+/* What must run before `n`: sources first, then ordering edges. NULL past the end. */
+static gr_node *edge(const gr_node *n, int i)
+{
+    if (i < n->n_src)
+        return n->src[i]->node;
+    return i - n->n_src < n->n_after ? n->after[i - n->n_src] : NULL;
+}
+
+typedef struct frame {
+    gr_node *node;
+    int next_edge;
+} frame;
+
+/* Depth first with a stack of our own: graphs are deeper than C stacks like. */
+static gr_status visit(marks *m, const int *place, frame *stack, gr_node *from)
+{
+    int depth = 0;
+
+    if (m->mark[place[from->id]] == DONE)
+        return GR_OK;
+    stack[depth++] = (frame){ from, 0 };
+    m->mark[place[from->id]] = OPEN;
+    while (depth > 0) {
+        frame *f = &stack[depth - 1];
+        gr_node *need = edge(f->node, f->next_edge++);
+
+        if (!need) {
+            m->mark[place[f->node->id]] = DONE;
+            m->sorted[m->n_sorted++] = f->node;
+            depth--;
+            continue;
+        }
+        if (place[need->id] < 0)
+            return gr_fail(GR_ERR_ARG, "node %u (%s) needs node %u (%s), which is not there",
+                           f->node->id, f->node->op->name, need->id, need->op->name);
+        if (m->mark[place[need->id]] == OPEN)
+            return gr_fail(GR_ERR_ARG, "nodes %u (%s) and %u (%s) wait for each other",
+                           f->node->id, f->node->op->name, need->id, need->op->name);
+        if (m->mark[place[need->id]] == NEW) {
+            m->mark[place[need->id]] = OPEN;
+            stack[depth++] = (frame){ need, 0 };
+        }
+    }
+    return GR_OK;
+}
+
+/* Readers of a variable's old value before its writer: rule (4) as ordering edges. */
+static gr_status order_writers(gr_graph *g)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        for (int o = 0; o < g->nodes[i]->n_out; o++) {
+            gr_node *writer = g->nodes[i];
+            const gr_value *old = writer->out[o].alias;
+
+            if (!old || !old->var || old->node->op != &gr_op_variable ||
+                writer->out[o].var != old->var)
+                continue;
+            for (int j = 0; j < g->n_nodes; j++)
+                for (int s = 0; s < g->nodes[j]->n_src; s++)
+                    if (g->nodes[j]->src[s] == old && g->nodes[j] != writer)
+                        GR_TRY(gr_node_after(g, writer, g->nodes[j]));
+        }
+    return GR_OK;
+}
+
+gr_status gr_graph_sort(gr_graph *g)
+{
+    size_t n = (size_t)g->n_nodes;
+    marks m = { .g = g };
+    frame *stack = NULL;
+    int *place = NULL;
+    gr_status st;
+
+    GR_TRY(order_writers(g));
+    GR_TRY(place_table(g, &place));
+    m.mark = gr_calloc(n + 1, 1);
+    m.sorted = gr_malloc((n + 1) * sizeof(*m.sorted));
+    stack = gr_malloc((n + 1) * sizeof(*stack));
+    st = m.mark && m.sorted && stack ? GR_OK : GR_ERR_NOMEM;
+    for (size_t i = 0; i < n && st == GR_OK; i++)
+        st = visit(&m, place, stack, g->nodes[i]);
+    if (st == GR_OK)
+        memcpy(g->nodes, m.sorted, n * sizeof(*m.sorted));
+    gr_free(stack);
+    gr_free(m.sorted);
+    gr_free(m.mark);
+    gr_free(place);
+    return st;
+}
+
+static bool writes_state(const gr_node *n)
+{
+    for (int o = 0; o < n->n_out; o++)
+        if (n->out[o].alias && n->out[o].var)
+            return true;
+    return false;
+}
+
+static bool is_output(const gr_graph *g, const gr_node *n)
+{
+    for (int i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i].value->node == n)
+            return true;
+    for (int i = 0; i < g->n_grads; i++)
+        if (g->grads[i] && g->grads[i]->node == n)
+            return true;
+    return (g->loss && g->loss->node == n) || (g->control && g->control->node == n);
+}
+
+gr_status gr_graph_prune(gr_graph *g)
+{
+    int *place = NULL;
+    unsigned char *needed;
+    int kept = 0;
+
+    GR_TRY(place_table(g, &place));
+    needed = gr_calloc((size_t)g->n_nodes + 1, 1);
+    if (!needed) {
+        gr_free(place);
+        return GR_ERR_NOMEM;
+    }
+    for (int i = g->n_nodes - 1; i >= 0; i--) {
+        const gr_node *n = g->nodes[i];
+
+        if (n->op->has_effect || n->op == &gr_op_input || writes_state(n) || is_output(g, n))
+            needed[i] = 1;
+        for (int e = 0; needed[i] && edge(n, e); e++)
+            needed[place[edge(n, e)->id]] = 1;
+    }
+    for (int i = 0; i < g->n_nodes; i++)
+        if (needed[i])
+            g->nodes[kept++] = g->nodes[i];
+    g->n_nodes = kept;
+    gr_free(needed);
+    gr_free(place);
+    return GR_OK;
+}

@@ -1,0 +1,190 @@
+/* Where values come from and go to: inputs, state variables, outputs, the loss. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+
+typedef struct source_attr {
+    const gr_named *feed; /* of an input, valid while tracing */
+    gr_var *var;          /* of a variable */
+} source_attr;
+
+static gr_status input_infer(gr_node *n)
+{
+    const source_attr *a = n->attr;
+
+    /* Again in a verifier, long after the feeds are gone: the shape stands already. */
+    if (n->out[0].space == GR_SPACE_INPUT)
+        return GR_OK;
+    n->out[0].shape = a->feed->shape;
+    n->out[0].dtype = a->feed->dtype;
+    n->out[0].space = GR_SPACE_INPUT;
+    return GR_OK;
+}
+
+static void input_print(const gr_node *n, gr_text *out)
+{
+    gr_text_addf(out, " '%s'", n->out[0].name ? n->out[0].name : "");
+}
+
+const gr_op gr_op_input = {
+    .name = "input",
+    .n_src = 0,
+    .n_out = 1,
+    .amp = GR_AMP_KEEP,
+    .infer = input_infer,
+    .print = input_print,
+};
+
+static gr_status variable_infer(gr_node *n)
+{
+    const source_attr *a = n->attr;
+
+    n->out[0].shape = a->var->shape;
+    n->out[0].dtype = a->var->dtype;
+    n->out[0].space = GR_SPACE_STATE;
+    n->out[0].var = a->var;
+    n->out[0].name = a->var->name;
+    return GR_OK;
+}
+
+const gr_op gr_op_variable = {
+    .name = "variable",
+    .n_src = 0,
+    .n_out = 1,
+    .amp = GR_AMP_KEEP,
+    .infer = variable_infer,
+    .print = input_print,
+};
+
+static gr_value *add_source(gr_graph *g, const gr_op *op, const char *site, source_attr a)
+{
+    gr_build b = { .op = op, .site = site, .attr = &a, .attr_bytes = sizeof(a) };
+
+    return gr_graph_add_value(g, &b);
+}
+
+static const gr_named *find_feed(const gr_graph *g, const char *name)
+{
+    for (int i = 0; i < g->n_feeds; i++)
+        if (strcmp(g->feeds[i].name, name) == 0)
+            return &g->feeds[i];
+    return NULL;
+}
+
+static gr_value *find_input(const gr_graph *g, const char *name)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == &gr_op_input && g->nodes[i]->out[0].name &&
+            strcmp(g->nodes[i]->out[0].name, name) == 0)
+            return &g->nodes[i]->out[0];
+    return NULL;
+}
+
+gr_value *gr_input_at(const char *site, gr_graph *g, const char *name)
+{
+    source_attr a = { .feed = find_feed(g, name) };
+    gr_value *v = find_input(g, name);
+
+    if (v)
+        return v;
+    if (!a.feed) {
+        gr_graph_fail(g, site, "input '%s' is not among the %d feeds", name, g->n_feeds);
+        return NULL;
+    }
+    v = add_source(g, &gr_op_input, site, a);
+    if (!v)
+        return NULL;
+    v->name = gr_arena_strdup(g->arena, name);
+    if (!v->name)
+        gr_graph_stick(g, GR_ERR_NOMEM);
+    return v->name ? v : NULL;
+}
+
+gr_value *gr_graph_var(gr_graph *g, const char *site, gr_var *var)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == &gr_op_variable && g->nodes[i]->out[0].var == var)
+            return &g->nodes[i]->out[0];
+    return add_source(g, &gr_op_variable, site, (source_attr){ .var = var });
+}
+
+gr_value *gr_param_at(const char *site, gr_graph *g, const char *name, gr_shape shape,
+                      gr_init init)
+{
+    gr_var want = {
+        .name = name, .kind = GR_VAR_PARAM, .dtype = GR_F32, .shape = shape, .init = init
+    };
+    gr_var *var;
+    gr_status st = gr_vars_get(g->vars, &want, &var);
+
+    if (st == GR_OK)
+        return gr_graph_var(g, site, var);
+    gr_graph_stick(g, st == GR_ERR_NOMEM ? st : gr_wrap(st, "%s", site));
+    return NULL;
+}
+
+void gr_freeze(gr_graph *g, gr_value *param)
+{
+    if (!param)
+        return;
+    if (!param->var || param->var->kind != GR_VAR_PARAM)
+        gr_graph_fail(g, param->node->site, "only a parameter can be frozen");
+    else
+        param->var->frozen = true;
+}
+
+static bool add_output(gr_graph *g, const char *site, const char *name, gr_value *v)
+{
+    const char *copy = gr_arena_strdup(g->arena, name);
+
+    for (int i = 0; i < g->n_outputs; i++)
+        if (strcmp(g->outputs[i].name, name) == 0) {
+            gr_graph_fail(g, site, "output '%s' is there already", name);
+            return false;
+        }
+    if (!copy || gr_grow((void **)&g->outputs, &g->cap_outputs, g->n_outputs + 1,
+                         sizeof(*g->outputs)) != GR_OK) {
+        gr_graph_stick(g, GR_ERR_NOMEM);
+        return false;
+    }
+    g->outputs[g->n_outputs++] = (gr_output){ copy, v };
+    return true;
+}
+
+void gr_output_at(const char *site, gr_graph *g, const char *name, gr_value *v)
+{
+    if (v && g->status == GR_OK)
+        add_output(g, site, name, v);
+}
+
+void gr_loss_at(const char *site, gr_graph *g, gr_value *v)
+{
+    char text[GR_SHAPE_TEXT];
+
+    if (!v || g->status != GR_OK)
+        return;
+    if (gr_shape_count(&v->shape) != 1 || !gr_dtype_is_float(v->dtype)) {
+        gr_graph_fail(g, site, "the loss must be one floating number, not %s %s",
+                      gr_dtype_name(v->dtype), gr_shape_text(&v->shape, text, sizeof(text)));
+        return;
+    }
+    if (add_output(g, site, "loss", v))
+        g->loss = v;
+}
+
+gr_init gr_init_const(double value)
+{
+    return (gr_init){ GR_INIT_CONST, value, 0 };
+}
+
+gr_init gr_init_uniform(double from, double to)
+{
+    return (gr_init){ GR_INIT_UNIFORM, from, to };
+}
+
+gr_init gr_init_normal(double mean, double std)
+{
+    return (gr_init){ GR_INIT_NORMAL, mean, std };
+}

@@ -1,0 +1,149 @@
+/* The table of state variables: found by name, laid out once, filled from one stream. */
+#include "graph/vars.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/random.h"
+#include "base/size.h"
+
+#define VAR_ALIGN 64u /* a cache line, and what vector code likes */
+
+gr_status gr_vars_create(gr_vars **out)
+{
+    gr_vars *t = gr_calloc(1, sizeof(*t));
+    gr_status st;
+
+    if (!t)
+        return GR_ERR_NOMEM;
+    GR_TRY_GOTO(st, gr_arena_create(&t->arena), fail);
+    *out = t;
+    return GR_OK;
+
+fail:
+    gr_vars_destroy(t);
+    return st;
+}
+
+void gr_vars_destroy(gr_vars *t)
+{
+    if (!t)
+        return;
+    gr_free(t->list);
+    gr_arena_destroy(t->arena);
+    gr_free(t);
+}
+
+gr_var *gr_vars_find(const gr_vars *t, const char *name)
+{
+    for (int i = 0; i < t->n; i++)
+        if (strcmp(t->list[i]->name, name) == 0)
+            return t->list[i];
+    return NULL;
+}
+
+static gr_status check_same(const gr_var *have, const gr_var *want)
+{
+    char a[GR_SHAPE_TEXT], b[GR_SHAPE_TEXT];
+
+    if (have->kind == want->kind && have->dtype == want->dtype &&
+        gr_shape_equal(&have->shape, &want->shape))
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG, "variable '%s' is %s %s, now asked for as %s %s", want->name,
+                   gr_dtype_name(have->dtype), gr_shape_text(&have->shape, a, sizeof(a)),
+                   gr_dtype_name(want->dtype), gr_shape_text(&want->shape, b, sizeof(b)));
+}
+
+static gr_status add(gr_vars *t, const gr_var *want, gr_var **out)
+{
+    gr_var *v = gr_arena_new(t->arena, gr_var);
+    char *name = gr_arena_strdup(t->arena, want->name);
+
+    if (!v || !name)
+        return GR_ERR_NOMEM;
+    GR_TRY(gr_shape_check(&want->shape, want->dtype));
+    GR_TRY(gr_grow((void **)&t->list, &t->cap, t->n + 1, sizeof(*t->list)));
+    *v = *want;
+    v->name = name;
+    v->index = t->n;
+    t->list[t->n++] = v;
+    *out = v;
+    return GR_OK;
+}
+
+gr_status gr_vars_get(gr_vars *t, const gr_var *want, gr_var **out)
+{
+    gr_var *have = gr_vars_find(t, want->name);
+
+    if (have) {
+        GR_TRY(check_same(have, want));
+        *out = have;
+        return GR_OK;
+    }
+    if (t->sealed)
+        return gr_fail(GR_ERR_ARG,
+                       "variable '%s' is new, but the state was laid out by the first plan; "
+                       "the training trace must use every variable",
+                       want->name);
+    return add(t, want, out);
+}
+
+gr_status gr_vars_seal(gr_vars *t)
+{
+    size_t at = 0;
+
+    for (int i = 0; i < t->n; i++) {
+        gr_var *v = t->list[i];
+        size_t n_bytes = (size_t)gr_shape_count(&v->shape) * gr_dtype_bytes(v->dtype);
+
+        v->offset = at;
+        GR_TRY(gr_size_add(&at, at, n_bytes + VAR_ALIGN - 1));
+        at &= ~(size_t)(VAR_ALIGN - 1);
+    }
+    t->n_bytes = at;
+    t->sealed = true;
+    return GR_OK;
+}
+
+static gr_status fill_const(const gr_var *v, void *dst, size_t n)
+{
+    if (v->dtype == GR_F32) {
+        for (size_t i = 0; i < n; i++)
+            ((float *)dst)[i] = (float)v->init.a;
+        return GR_OK;
+    }
+    if (v->dtype == GR_I64) {
+        for (size_t i = 0; i < n; i++)
+            ((int64_t *)dst)[i] = (int64_t)v->init.a;
+        return GR_OK;
+    }
+    return gr_fail(GR_ERR_ARG, "variable '%s': no starting values for type %s", v->name,
+                   gr_dtype_name(v->dtype));
+}
+
+static gr_status fill_var(const gr_var *v, gr_mt19937 *r, void *dst)
+{
+    size_t n = (size_t)gr_shape_count(&v->shape);
+
+    if (v->init.kind == GR_INIT_CONST)
+        return fill_const(v, dst, n);
+    if (v->dtype != GR_F32)
+        return gr_fail(GR_ERR_ARG, "variable '%s': random values need type f32, not %s", v->name,
+                       gr_dtype_name(v->dtype));
+    if (v->init.kind == GR_INIT_UNIFORM)
+        gr_mt_uniform_f32(r, dst, n, (float)v->init.a, (float)v->init.b);
+    else
+        gr_mt_normal_f32(r, dst, n, (float)v->init.a, (float)v->init.b);
+    return GR_OK;
+}
+
+gr_status gr_vars_fill(const gr_vars *t, uint64_t seed, void *host)
+{
+    gr_mt19937 r;
+
+    GR_BUG_IF(!t->sealed);
+    gr_mt_seed(&r, seed);
+    for (int i = 0; i < t->n; i++)
+        GR_TRY(fill_var(t->list[i], &r, (char *)host + t->list[i]->offset));
+    return GR_OK;
+}

@@ -1,0 +1,59 @@
+/*
+ * The table of state variables: parameters, buffers, optimiser state. One table per
+ * step, shared by all its graphs. Order is order of first use, equal on every rank
+ * because every rank traces the same function.
+ */
+#ifndef GR_GRAPH_VARS_H
+#define GR_GRAPH_VARS_H
+
+#include "base/arena.h"
+#include "gradus/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gr_var_kind {
+    GR_VAR_PARAM,  /* trainable unless frozen */
+    GR_VAR_BUFFER, /* running statistics */
+    GR_VAR_OPTIM   /* moments, step count, loss scale */
+} gr_var_kind;
+
+typedef struct gr_var {
+    const char *name;
+    gr_var_kind kind;
+    gr_dtype dtype;
+    gr_shape shape;
+    gr_init init;
+    bool frozen;
+    int index;     /* in the table */
+    size_t offset; /* bytes in the state space, once sealed */
+} gr_var;
+
+typedef struct gr_vars {
+    gr_arena *arena;
+    gr_var **list;
+    int n, cap;
+    bool sealed;
+    size_t n_bytes; /* of the state space, once sealed */
+} gr_vars;
+
+gr_status gr_vars_create(gr_vars **out) GR_MUST_CHECK;
+void gr_vars_destroy(gr_vars *t);
+gr_var *gr_vars_find(const gr_vars *t, const char *name); /* NULL: none */
+
+/* Finds the variable of that name or adds it. GR_ERR_ARG when shape, type or kind
+ * differ from the known one, or when the table is sealed and the name is new. */
+gr_status gr_vars_get(gr_vars *t, const gr_var *want, gr_var **out) GR_MUST_CHECK;
+
+/* Fixes the table and gives each variable its place; 64-byte aligned. */
+gr_status gr_vars_seal(gr_vars *t) GR_MUST_CHECK;
+
+/* Starting values of all variables into host memory of n_bytes, drawn from mt19937. */
+gr_status gr_vars_fill(const gr_vars *t, uint64_t seed, void *host) GR_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
