@@ -1,0 +1,52 @@
+# The front door. The build itself is CMake (CMakePresets.json); this file sets up the
+# machine, calls it, and runs what comes out.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+JOBS    ?= $(shell nproc)
+export JOBS
+
+.PHONY: all demo test lint bench install clean help
+.NOTPARALLEL:
+
+all:
+	@tools/setup.sh --check build
+	@tools/build.sh release apps gradus gradus_static
+
+demo:
+	@tools/setup.sh build
+	@tools/build.sh release apps
+	@tools/demo.sh
+
+test:
+	@tools/setup.sh test
+	@tools/test.sh
+
+lint:
+	@tools/setup.sh lint
+	@tools/build.sh dev
+	@tools/lint.sh
+
+bench:
+	@tools/setup.sh build
+	@tools/build.sh release benches
+	@tools/bench.sh
+
+install: all
+	DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
+
+clean:
+	rm -rf build demo-run
+
+help:
+	@echo "make            build the release preset into build/release"
+	@echo "make demo       train a small network here, in under a minute"
+	@echo "make test       all tests; then again under the sanitizers"
+	@echo "make lint       formatting and static analysis"
+	@echo "make bench      the benchmarks"
+	@echo "make install    into PREFIX (now $(PREFIX)), below DESTDIR if set"
+	@echo "make clean      remove build/ and demo-run/"
+	@echo
+	@echo "demo, test, lint and bench install missing Debian or Ubuntu packages first,"
+	@echo "as root or with sudo. JOBS=N limits parallel jobs (now $(JOBS))."
+	@echo "One stage or test: tools/test.sh dev; ctest --test-dir build/dev -R NAME"

@@ -1,0 +1,24 @@
+# Installation: programs, libraries, module, headers, pkg-config file. Everything is
+# found relative to everything else, so the tree may be moved and DESTDIR works.
+
+set(CMAKE_INSTALL_LIBDIR lib CACHE PATH "Libraries, relative to the prefix")
+include(GNUInstallDirs)
+
+set(gr_requires jansson)
+set(gr_libs_private "-lpthread -lm -ldl")
+if(GR_HAVE_ONEDNN)
+  set(gr_libs_private "-ldnnl ${gr_libs_private}")
+endif()
+configure_file(cmake/gradus.pc.in ${CMAKE_BINARY_DIR}/gradus.pc @ONLY)
+
+install(TARGETS gradus gradus_static)
+if(GR_APPS)
+  install(TARGETS ${GR_APPS})
+endif()
+if(TARGET gradus-cuda)
+  install(TARGETS gradus-cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+install(DIRECTORY include/gradus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING
+        PATTERN "*.h")
+install(FILES ${CMAKE_BINARY_DIR}/gradus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,0 +1,71 @@
+# One static library per room. layers.txt says which rooms there are and which of them
+# each may use; the linker is thereby a second witness of the layers.
+
+# The files of a room that belong to the CUDA module instead.
+set(GR_MODULE_FOLDERS backend/cuda comm/nccl comm/ipc)
+
+# gr_sources(out folder): the C files under src/<folder> that this build compiles.
+function(gr_sources out folder)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.c)
+  foreach(f ${GR_MODULE_FOLDERS})
+    list(FILTER files EXCLUDE REGEX "/src/${f}/")
+  endforeach()
+  foreach(major 2 3)
+    if(NOT GR_ONEDNN_MAJOR EQUAL major)
+      list(FILTER files EXCLUDE REGEX "_onednn${major}\\.c$")
+    endif()
+  endforeach()
+  set(${out} ${files} PARENT_SCOPE)
+endfunction()
+
+# gr_room(name USES room...): library gr_<name>. A room without sources is an interface
+# library, so that the rest can name it.
+function(gr_room name)
+  cmake_parse_arguments(R "" "" "USES" ${ARGN})
+  gr_sources(files ${name})
+  list(TRANSFORM R_USES PREPEND gr_)
+  if(files)
+    add_library(gr_${name} STATIC ${files})
+    gr_isa_flags(${files})
+    target_link_libraries(gr_${name} PRIVATE gr_flags PUBLIC ${R_USES} Threads::Threads m
+                          ${CMAKE_DL_LIBS})
+    set_property(GLOBAL APPEND PROPERTY GR_ROOM_OBJECTS $<TARGET_OBJECTS:gr_${name}>)
+  else()
+    add_library(gr_${name} INTERFACE)
+    target_link_libraries(gr_${name} INTERFACE ${R_USES})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY GR_ROOMS ${name})
+endfunction()
+
+# gr_room_links(name target...): libraries from outside that only this room uses.
+function(gr_room_links name)
+  get_target_property(type gr_${name} TYPE)
+  if(NOT type STREQUAL INTERFACE_LIBRARY)
+    target_link_libraries(gr_${name} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/layers.txt)
+file(STRINGS ${CMAKE_SOURCE_DIR}/layers.txt gr_lines REGEX "^[a-z]+:")
+foreach(line ${gr_lines})
+  string(REGEX MATCH "^([a-z]+):(.*)$" unused "${line}")
+  set(room ${CMAKE_MATCH_1})
+  separate_arguments(uses UNIX_COMMAND "${CMAKE_MATCH_2}")
+  # Recipes see the public headers only; what stands behind those is train and below.
+  list(TRANSFORM uses REPLACE "^public$" "train")
+  gr_room(${room} USES ${uses})
+endforeach()
+get_property(GR_ROOMS GLOBAL PROPERTY GR_ROOMS)
+get_property(GR_ROOM_OBJECTS GLOBAL PROPERTY GR_ROOM_OBJECTS)
+list(TRANSFORM GR_ROOMS PREPEND gr_ OUTPUT_VARIABLE GR_ROOM_TARGETS)
+
+set(GR_EXTERNAL PkgConfig::JANSSON)
+gr_room_links(ckpt PkgConfig::JANSSON)
+if(GR_HAVE_ONEDNN)
+  gr_room_links(op gr_onednn)
+  list(APPEND GR_EXTERNAL gr_onednn)
+endif()
+get_target_property(type gr_op TYPE)
+if(NOT type STREQUAL INTERFACE_LIBRARY)
+  target_compile_definitions(gr_op PRIVATE GR_HAVE_ONEDNN=${GR_HAVE_ONEDNN})
+endif()

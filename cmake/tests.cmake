@@ -1,0 +1,169 @@
+# Tests: every one a process with a time limit, labelled with its room. Each runs in an
+# empty folder of its own under scratch/, so tests that write files do not meet.
+#
+#   GR_TESTS_DIR, GR_BIN_DIR   compiled into C tests: the folder tests/ and the programs
+#   GR_BIN, GR_SOURCE          in the environment of every test: programs and root
+#
+# A test that cannot run here (no GPU) ends with 77.
+
+include(sanitizer)
+set(GR_TIMEOUT 60)
+if(GR_SANITIZE)
+  set(GR_TIMEOUT 120)
+endif()
+
+# gr_test(name label command...): registers, with what all tests have in common.
+function(gr_test name label)
+  set(scratch ${CMAKE_BINARY_DIR}/scratch/${name})
+  file(MAKE_DIRECTORY ${scratch})
+  add_test(NAME ${name} COMMAND ${GR_TEST_LAUNCHER} ${ARGN} WORKING_DIRECTORY ${scratch})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${GR_TIMEOUT} LABELS ${label}
+      SKIP_RETURN_CODE 77
+      ENVIRONMENT "GR_BIN=${CMAKE_BINARY_DIR}/bin;GR_SOURCE=${CMAKE_SOURCE_DIR};${GR_TEST_ENVIRONMENT}")
+endfunction()
+
+# What tests share: the C files of a folder under tests/ that are no tests themselves,
+# one library per folder. They know no room, so that each test decides what it links.
+add_library(gr_test_flags INTERFACE)
+target_compile_definitions(gr_test_flags INTERFACE GR_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests"
+                           GR_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+target_include_directories(gr_test_flags INTERFACE ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
+target_link_options(gr_test_flags INTERFACE -Wl,--as-needed)
+target_link_libraries(gr_test_flags INTERFACE gr_flags)
+
+set(GR_SUPPORT)
+file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*.c ${CMAKE_SOURCE_DIR}/tests/*/*.c)
+list(FILTER files EXCLUDE REGEX "/test_[^/]*\\.c$|/tests/(fuzz|interop|golden)/")
+foreach(file ${files})
+  get_filename_component(folder ${file} DIRECTORY)
+  get_filename_component(folder ${folder} NAME)
+  if(NOT TARGET support_${folder})
+    add_library(support_${folder} STATIC)
+    target_link_libraries(support_${folder} PRIVATE gr_test_flags)
+    list(APPEND GR_SUPPORT support_${folder})
+  endif()
+  target_sources(support_${folder} PRIVATE ${file})
+endforeach()
+
+add_library(gr_test_support INTERFACE)
+target_link_libraries(gr_test_support INTERFACE gr_test_flags ${GR_SUPPORT} ${GR_ROOM_TARGETS})
+
+# gr_test_links(name label): all rooms and all support; or, with GR_NARROW, only the
+# test's own room with what that uses, so that a room can be tested while others are
+# being rewritten. Tests on a GPU load the module, as the programs do.
+function(gr_test_links name label)
+  if(label STREQUAL gpu)
+    set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)
+    target_link_libraries(${name} PRIVATE gr_test_flags ${GR_SUPPORT} gr_host)
+  elseif(GR_NARROW AND label IN_LIST GR_ROOMS)
+    set(support support_${label} support_tests)
+    foreach(library ${support})
+      if(NOT TARGET ${library})
+        list(REMOVE_ITEM support ${library})
+      endif()
+    endforeach()
+    target_link_libraries(${name} PRIVATE gr_test_flags ${support} gr_${label})
+  else()
+    target_link_libraries(${name} PRIVATE gr_test_support)
+  endif()
+endfunction()
+
+# tests/<room>/test_<name>.c -> test_<room>_<name>; target tests_<room> builds a room's.
+file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*/test_*.c)
+foreach(label ${GR_ROOMS} gpu multi)
+  add_custom_target(tests_${label})
+endforeach()
+foreach(file ${files})
+  string(REGEX MATCH "/tests/([^/]+)/test_([^/]+)\\.c$" unused ${file})
+  set(label ${CMAKE_MATCH_1})
+  set(name test_${CMAKE_MATCH_1}_${CMAKE_MATCH_2})
+  add_executable(${name} ${file})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gr_test_links(${name} ${label})
+  gr_test(${name} ${label} $<TARGET_FILE:${name}>)
+  if(label STREQUAL gpu)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON TIMEOUT 120)
+  endif()
+  if(NOT TARGET tests_${label})
+    add_custom_target(tests_${label})
+  endif()
+  add_dependencies(tests_${label} ${name})
+endforeach()
+
+# Tests with several processes use the programs; tests of the tools use none.
+find_program(GR_BASH bash REQUIRED)
+foreach(label multi tools)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${label}/*.sh)
+  foreach(file ${files})
+    get_filename_component(name ${file} NAME_WE)
+    string(REGEX REPLACE "^test_" "" name ${name})
+    gr_test(test_${label}_${name} ${label} ${GR_BASH} ${file})
+  endforeach()
+endforeach()
+get_property(tests DIRECTORY PROPERTY TESTS)
+list(FILTER tests INCLUDE REGEX "^test_multi_")
+if(tests)
+  set_tests_properties(${tests} PROPERTIES PROCESSORS 2)
+endif()
+add_dependencies(tests_multi apps)
+
+# Fuzz targets, here without a fuzzer: every seed and some thousand mutations of it.
+# With one: clang -fsanitize=fuzzer,address on the same file, without standalone.c.
+file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+foreach(file ${files})
+  get_filename_component(name ${file} NAME_WE)
+  string(REGEX REPLACE "^fuzz_" "" short ${name})
+  file(GLOB seeds CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/seeds/${short}/*)
+  add_executable(${name} ${file} ${CMAKE_SOURCE_DIR}/tests/fuzz/standalone.c)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(${name} PRIVATE gr_test_support)
+  gr_test(${name} fuzz $<TARGET_FILE:${name}> 2000 ${seeds})
+endforeach()
+
+# Tools for comparing with other programs, run by hand or by the scripts beside them.
+file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/interop/*.c)
+list(FILTER files EXCLUDE REGEX "/test_[^/]*\\.c$")
+foreach(file ${files})
+  get_filename_component(name ${file} NAME_WE)
+  add_executable(${name} ${file})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/interop)
+  target_link_libraries(${name} PRIVATE gr_test_support)
+endforeach()
+
+# Examples use the shared library and the public headers, as a stranger's program would.
+file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/*.c)
+foreach(file ${files})
+  get_filename_component(name ${file} NAME_WE)
+  add_executable(example_${name} ${file})
+  set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name}
+                        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+  target_link_libraries(example_${name} PRIVATE gr_warnings gradus m Threads::Threads)
+  gr_test(example_${name} examples ${GR_BASH} ${CMAKE_SOURCE_DIR}/tools/run_example.sh
+          $<TARGET_FILE:example_${name}> ${CMAKE_SOURCE_DIR}/examples/${name}.expected)
+endforeach()
+
+add_custom_target(benches DEPENDS apps)
+file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/*.c)
+foreach(file ${files})
+  get_filename_component(name ${file} NAME_WE)
+  gr_program(bench_${name} ${file} bench)
+  set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name})
+  add_dependencies(benches bench_${name})
+endforeach()
+
+# Checks of the sources themselves. They do not depend on how things are compiled, so
+# sanitizer builds leave them out.
+if(NOT GR_SANITIZE AND Python3_Interpreter_FOUND)
+  foreach(what layers sizes headers)
+    set(command ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/check_${what}.py)
+    if(what STREQUAL headers)
+      list(APPEND command --cc ${CMAKE_C_COMPILER} --cxx ${CMAKE_CXX_COMPILER})
+    endif()
+    gr_test(check_${what} tools ${command} ${CMAKE_SOURCE_DIR})
+    gr_test(check_${what}_can_fail tools ${command} --self-test)
+  endforeach()
+  if(TARGET gradus-cuda)
+    gr_test(check_module tools ${GR_BASH} ${CMAKE_SOURCE_DIR}/tools/check_module.sh
+            $<TARGET_FILE:gradus-cuda> $<TARGET_FILE:gradus>)
+  endif()
+endif()

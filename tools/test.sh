@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The whole suite, in stages: dev runs every test, asan runs every test under the
+# address and undefined-behaviour sanitizers, tsan runs what has threads or ranks.
+#
+# usage: test.sh [dev | asan | tsan]...      JOBS=N limits the parallel jobs
+set -euo pipefail
+trap 'exit 130' INT
+cd "$(dirname "$0")/.."
+
+tsan_labels='base comm step multi'
+run_ctest() { ctest --test-dir "build/$1" -j "${JOBS:-$(nproc)}" --output-on-failure \
+    --no-tests=error "${@:2}"; }
+
+can_run() {
+    [ "$(cat "build/$1/sanitizer_works")" = 1 ] && return
+    echo "test: SKIPPED $1: sanitized programs do not start on this machine" \
+        "(address randomisation; try 'sysctl vm.mmap_rnd_bits=28')"
+    return 1
+}
+
+stage() {
+    echo "test: stage $1"
+    case $1 in
+    dev)
+        tools/build.sh dev
+        run_ctest dev
+        ;;
+    asan)
+        tools/build.sh asan
+        can_run asan || return 0
+        run_ctest asan
+        ;;
+    tsan)
+        # shellcheck disable=SC2086
+        tools/build.sh tsan $(printf 'tests_%s ' $tsan_labels)
+        can_run tsan || return 0
+        run_ctest tsan -L "^(${tsan_labels// /|})\$"
+        ;;
+    *)
+        echo "usage: test.sh [dev | asan | tsan]..." >&2
+        exit 2
+        ;;
+    esac
+}
+
+[ $# -gt 0 ] || set -- dev asan tsan
+for s in "$@"; do
+    stage "$s"
+done
+echo "test: all stages passed: $*"
