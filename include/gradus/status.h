@@ -12,20 +12,20 @@
 extern "C" {
 #endif
 
-#define GR_API        __attribute__((visibility("default")))
-#define GR_MUST_CHECK __attribute__((warn_unused_result))
+#define GR_API               __attribute__((visibility("default")))
+#define GR_MUST_CHECK        __attribute__((warn_unused_result))
 #define GR_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* id, exit-independent text. One list makes the enum and gr_status_text(). */
-#define GR_STATUS_MAP(X)                                     \
-    X(OK, "ok")                                              \
-    X(ERR_ARG, "invalid argument")                           \
-    X(ERR_NOMEM, "out of memory")                            \
-    X(ERR_IO, "input or output failed")                      \
-    X(ERR_FORMAT, "malformed file or message")               \
-    X(ERR_TIMEOUT, "timed out")                              \
-    X(ERR_PEER, "another rank failed")                       \
-    X(ERR_DEVICE, "device failure")                          \
+#define GR_STATUS_MAP(X)                       \
+    X(OK, "ok")                                \
+    X(ERR_ARG, "invalid argument")             \
+    X(ERR_NOMEM, "out of memory")              \
+    X(ERR_IO, "input or output failed")        \
+    X(ERR_FORMAT, "malformed file or message") \
+    X(ERR_TIMEOUT, "timed out")                \
+    X(ERR_PEER, "another rank failed")         \
+    X(ERR_DEVICE, "device failure")            \
     X(ERR_STOPPED, "stopped on request")
 
 typedef enum gr_status {

@@ -48,7 +48,7 @@ GR_API bool gr_dtype_is_float(gr_dtype t);
 
 /* gr_shape_of(2, (int64_t[]){128, 784}) or GR_SHAPE(128, 784). At most GR_MAX_DIMS. */
 GR_API gr_shape gr_shape_of(int n_dims, const int64_t *dim);
-#define GR_SHAPE(...)                                                    \
+#define GR_SHAPE(...)                                                        \
     gr_shape_of((int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), \
                 (const int64_t[]){ __VA_ARGS__ })
 #define GR_SCALAR gr_shape_of(0, NULL)

@@ -164,7 +164,8 @@ gr_node *gr_graph_add(gr_graph *g, const gr_build *b)
         return NULL;
     for (int i = 0; i < b->n_src; i++)
         if (!b->src[i]) {
-            gr_graph_stick(g, gr_fail(GR_ERR_ARG, "%s: %s: input %d is NULL", b->site, b->op->name, i));
+            gr_graph_stick(
+                g, gr_fail(GR_ERR_ARG, "%s: %s: input %d is NULL", b->site, b->op->name, i));
             return NULL;
         }
     st = try_add(g, b, &n);

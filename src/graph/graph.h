@@ -37,7 +37,12 @@ typedef enum gr_space {
     GR_SPACE_INPUT     /* bound to a pointer at each run */
 } gr_space;
 
-typedef enum gr_phase { GR_PHASE_FORWARD, GR_PHASE_BACKWARD, GR_PHASE_SYNC, GR_PHASE_UPDATE } gr_phase;
+typedef enum gr_phase {
+    GR_PHASE_FORWARD,
+    GR_PHASE_BACKWARD,
+    GR_PHASE_SYNC,
+    GR_PHASE_UPDATE
+} gr_phase;
 
 struct gr_value {
     gr_node *node; /* producer */
@@ -72,8 +77,8 @@ typedef struct gr_output {
 } gr_output;
 
 struct gr_graph {
-    gr_arena *arena; /* owned */
-    gr_vars *vars;   /* borrowed: shared by all graphs of a step */
+    gr_arena *arena;       /* owned */
+    gr_vars *vars;         /* borrowed: shared by all graphs of a step */
     const gr_named *feeds; /* borrowed during tracing: shapes of the inputs */
     int n_feeds;
     bool training;
@@ -87,8 +92,8 @@ struct gr_graph {
     int n_outputs, cap_outputs;
     uint32_t next_id;
 
-    gr_value *loss;    /* NULL in evaluation */
-    gr_value **grads;  /* by variable index, n_grads of them; NULL: none */
+    gr_value *loss;   /* NULL in evaluation */
+    gr_value **grads; /* by variable index, n_grads of them; NULL: none */
     int n_grads;
     gr_value *control; /* gradient norm, factor and skip flag (op/update); or NULL */
 

@@ -68,17 +68,17 @@ struct gr_op {
 
 typedef struct gr_prepare {
     const gr_node *node;
-    int n_threads;  /* of the pool it will run on */
-    void *device;   /* gr_device, for kernels of that device's module */
-    void *data;     /* out: owned by the plan, ended by release() */
+    int n_threads; /* of the pool it will run on */
+    void *device;  /* gr_device, for kernels of that device's module */
+    void *data;    /* out: owned by the plan, ended by release() */
 } gr_prepare;
 
 typedef struct gr_launch {
     const gr_node *node;
     void *const *src; /* n_src addresses in device memory; NULL for GR_SPACE_NONE */
     void *const *out;
-    void *work;  /* workspace() bytes, 64-byte aligned; NULL when 0 */
-    void *data;  /* what prepare() left */
+    void *work;                /* workspace() bytes, 64-byte aligned; NULL when 0 */
+    void *data;                /* what prepare() left */
     const gr_scalars *scalars; /* device memory */
     gr_fault *fault;           /* device-visible */
     void *stream;              /* of the backend; NULL on the CPU */

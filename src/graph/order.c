@@ -66,8 +66,8 @@ static gr_status visit(marks *m, const int *place, frame *stack, gr_node *from)
             return gr_fail(GR_ERR_ARG, "node %u (%s) needs node %u (%s), which is not there",
                            f->node->id, f->node->op->name, need->id, need->op->name);
         if (m->mark[place[need->id]] == OPEN)
-            return gr_fail(GR_ERR_ARG, "nodes %u (%s) and %u (%s) wait for each other",
-                           f->node->id, f->node->op->name, need->id, need->op->name);
+            return gr_fail(GR_ERR_ARG, "nodes %u (%s) and %u (%s) wait for each other", f->node->id,
+                           f->node->op->name, need->id, need->op->name);
         if (m->mark[place[need->id]] == NEW) {
             m->mark[place[need->id]] = OPEN;
             stack[depth++] = (frame){ need, 0 };
@@ -76,22 +76,41 @@ static gr_status visit(marks *m, const int *place, frame *stack, gr_node *from)
     return GR_OK;
 }
 
+/* Whether output `o` of `n` is the new value of a variable; *old is the old one. */
+static bool writes_var(const gr_node *n, int o, const gr_value **old)
+{
+    *old = n->out[o].alias;
+    return *old && (*old)->var && (*old)->node->op == &gr_op_variable &&
+           n->out[o].var == (*old)->var;
+}
+
+static bool reads(const gr_node *n, const gr_value *v)
+{
+    for (int s = 0; s < n->n_src; s++)
+        if (n->src[s] == v)
+            return true;
+    return false;
+}
+
+static gr_status order_writer(gr_graph *g, gr_node *writer)
+{
+    const gr_value *old;
+
+    for (int o = 0; o < writer->n_out; o++) {
+        if (!writes_var(writer, o, &old))
+            continue;
+        for (int i = 0; i < g->n_nodes; i++)
+            if (g->nodes[i] != writer && reads(g->nodes[i], old))
+                GR_TRY(gr_node_after(g, writer, g->nodes[i]));
+    }
+    return GR_OK;
+}
+
 /* Readers of a variable's old value before its writer: rule (4) as ordering edges. */
 static gr_status order_writers(gr_graph *g)
 {
     for (int i = 0; i < g->n_nodes; i++)
-        for (int o = 0; o < g->nodes[i]->n_out; o++) {
-            gr_node *writer = g->nodes[i];
-            const gr_value *old = writer->out[o].alias;
-
-            if (!old || !old->var || old->node->op != &gr_op_variable ||
-                writer->out[o].var != old->var)
-                continue;
-            for (int j = 0; j < g->n_nodes; j++)
-                for (int s = 0; s < g->nodes[j]->n_src; s++)
-                    if (g->nodes[j]->src[s] == old && g->nodes[j] != writer)
-                        GR_TRY(gr_node_after(g, writer, g->nodes[j]));
-        }
+        GR_TRY(order_writer(g, g->nodes[i]));
     return GR_OK;
 }
 

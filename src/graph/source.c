@@ -110,8 +110,7 @@ gr_value *gr_graph_var(gr_graph *g, const char *site, gr_var *var)
     return add_source(g, &gr_op_variable, site, (source_attr){ .var = var });
 }
 
-gr_value *gr_param_at(const char *site, gr_graph *g, const char *name, gr_shape shape,
-                      gr_init init)
+gr_value *gr_param_at(const char *site, gr_graph *g, const char *name, gr_shape shape, gr_init init)
 {
     gr_var want = {
         .name = name, .kind = GR_VAR_PARAM, .dtype = GR_F32, .shape = shape, .init = init

@@ -1,0 +1,15 @@
+/* Everything of the public API in one include. */
+#ifndef GRADUS_GRADUS_H
+#define GRADUS_GRADUS_H
+
+#include "gradus/ckpt.h"
+#include "gradus/comm.h"
+#include "gradus/graph.h"
+#include "gradus/nn.h"
+#include "gradus/ops.h"
+#include "gradus/optim.h"
+#include "gradus/status.h"
+#include "gradus/step.h"
+#include "gradus/tensor.h"
+
+#endif

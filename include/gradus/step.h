@@ -1,0 +1,111 @@
+/*
+ * gr_step: a training step, traced once per shape, planned, and run many times. What a
+ * user's own loop calls. One gr_step per rank; it belongs to one thread.
+ *
+ *     gr_step_config c = GR_STEP_CONFIG_INIT;
+ *     c.trace = my_trace;
+ *     c.pg = pg;
+ *     GR_TRY(gr_step_create(&step, &c));
+ *     for (...)
+ *         GR_TRY(gr_step_train(step, feeds, 2, lr));
+ */
+#ifndef GRADUS_STEP_H
+#define GRADUS_STEP_H
+
+#include "gradus/comm.h"
+#include "gradus/graph.h"
+#include "gradus/optim.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gr_step gr_step;
+
+/* Called once per set of input shapes, for training and for evaluation separately. */
+typedef gr_status gr_trace_fn(gr_graph *g, void *user);
+
+typedef enum gr_amp { GR_AMP_NONE, GR_AMP_BF16, GR_AMP_F16 } gr_amp;
+
+typedef struct gr_step_config {
+    gr_trace_fn *trace;
+    void *user;         /* handed to trace */
+    const char *device; /* "cpu", "cuda", "cuda:1", or "auto": a GPU if there is one */
+    gr_pg *pg;          /* borrowed; NULL is a group of one */
+    const char *group;  /* on a GPU: "nccl", "ipc", or "auto" */
+    gr_optim optim;
+    gr_amp amp;
+    int accumulate;      /* micro-steps per update; gradients are their mean */
+    double clip_norm;    /* global norm; 0: no clipping */
+    double init_scale;   /* fp16: first loss scale */
+    uint64_t seed;       /* weights and randomness inside the step */
+    int n_threads;       /* of this rank on the CPU; 0: GR_THREADS, else 1 */
+    int max_plans;       /* plan cache; the least recently used one goes */
+    size_t bucket_bytes; /* caps of gradient buckets */
+    size_t first_bucket_bytes;
+    const char *config_text; /* compared across ranks before step 1; may be NULL */
+    const char *dump_after;  /* name of a pass, or "all": its graph goes to dump() */
+    void (*dump)(void *arg, const char *pass, const char *text);
+    void *dump_arg;
+} gr_step_config;
+
+#define GR_STEP_CONFIG_INIT                                                                      \
+    {                                                                                            \
+        NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 65536.0, 0, 0, 16, \
+            (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL                            \
+    }
+
+/* Opens the device. The trace runs at the first plan. Caller owns *out. */
+GR_API gr_status gr_step_create(gr_step **out, const gr_step_config *config) GR_MUST_CHECK;
+GR_API void gr_step_destroy(gr_step *s);
+
+/* Plans for the shapes and types of `feeds` (mem may be NULL) ahead of time. The first
+ * training plan lays out and initialises the state and compares the ranks (collective);
+ * a rank with another model, seed or setting is refused with key, values and ranks. */
+GR_API gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds,
+                              int n_feeds) GR_MUST_CHECK;
+
+/*
+ * One micro-step: forward, backward, and on every config.accumulate-th call the
+ * exchange and the update. Collective then. `lr` counts on the updating call.
+ * Feeds are host memory; on return they may be reused. Nothing is allocated once a
+ * shape has been run twice. On a GPU the call returns before the work is done.
+ */
+GR_API gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds,
+                               double lr) GR_MUST_CHECK;
+/* Forward only, on the evaluation trace. Not collective. */
+GR_API gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
+
+/* Copies an output of the last run to `dst` (count and type must match). Waits for it. */
+GR_API gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst) GR_MUST_CHECK;
+
+/* Numbers of the last update, read back on request. */
+typedef struct gr_step_stats {
+    int64_t n_steps;   /* updates run, skipped ones included */
+    int64_t n_skipped; /* of them without effect: gradients were not finite */
+    double grad_norm;  /* before clipping; NaN unless clipping or fp16 is on */
+    double loss_scale; /* 1 unless fp16 */
+    size_t arena_bytes, state_bytes, exchange_bytes;
+    int64_t n_params;     /* trainable elements */
+    int n_plans;          /* in the cache */
+    int64_t n_plans_made; /* since creation */
+} gr_step_stats;
+GR_API gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out) GR_MUST_CHECK;
+
+/* The whole state (parameters, optimiser, loss scale, counters) as a snapshot in host
+ * memory, and back. Restoring needs a training plan; names, shapes and types must
+ * match, and a difference is named. Only between updates (micro-step 0). */
+GR_API gr_status gr_step_save(gr_step *s, gr_snapshot **out) GR_MUST_CHECK;
+GR_API gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap) GR_MUST_CHECK;
+
+/* Waits until the device has finished all that was started. */
+GR_API gr_status gr_step_sync(gr_step *s) GR_MUST_CHECK;
+
+/* Text: device, plan, memory, kernels. From malloc; free() it. */
+GR_API gr_status gr_step_describe(gr_step *s, char **out) GR_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * Device drivers. A device is memory, one stream of work in order, and copies. The
+ * host waits only in sync() and slot_wait().
+ */
+#ifndef GR_BACKEND_BACKEND_H
+#define GR_BACKEND_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+#include "base/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gr_device gr_device;
+typedef struct gr_backend_ops gr_backend_ops;
+
+struct gr_backend_ops {
+    const char *name;     /* "cpu", "cuda", "null" */
+    bool is_host;         /* device memory is host memory: no copies are needed */
+    bool can_capture;     /* the capture functions work */
+
+    gr_status (*open)(gr_device **out, int index);
+    void (*close)(gr_device *d);
+    int (*count)(void); /* devices that could be opened */
+    void (*describe)(gr_device *d, gr_text *out); /* "NVIDIA H200, 139 GiB" */
+
+    gr_status (*alloc)(gr_device *d, size_t n_bytes, void **out); /* 256-byte aligned, zeroed */
+    void (*free)(gr_device *d, void *mem);
+    gr_status (*host_alloc)(gr_device *d, size_t n_bytes, void **out); /* pinned, device-visible */
+    void (*host_free)(gr_device *d, void *mem);
+
+    /* In stream order. upload: src is pinned and stays unchanged until the copy ran. */
+    gr_status (*upload)(gr_device *d, void *dst, const void *src, size_t n_bytes);
+    gr_status (*download)(gr_device *d, void *dst, const void *src, size_t n_bytes);
+    gr_status (*zero)(gr_device *d, void *dst, size_t n_bytes);
+    gr_status (*sync)(gr_device *d);
+    void *(*stream)(gr_device *d); /* what kernels launch on; NULL on the CPU */
+
+    /* Staging slots 0 and 1: mark after the copies from a slot were queued, wait before
+     * its memory is written again. */
+    gr_status (*slot_mark)(gr_device *d, int slot);
+    gr_status (*slot_wait)(gr_device *d, int slot);
+
+    /* Work queued between begin and end is recorded, not run; launch runs it. */
+    gr_status (*capture_begin)(gr_device *d);
+    gr_status (*capture_end)(gr_device *d, void **recorded);
+    gr_status (*capture_launch)(gr_device *d, void *recorded);
+    void (*capture_free)(gr_device *d, void *recorded);
+};
+
+/* Every device struct begins with this. */
+struct gr_device {
+    const gr_backend_ops *ops;
+    int index;
+};
+
+extern const gr_backend_ops gr_backend_cpu;  /* src/backend/cpu */
+extern const gr_backend_ops gr_backend_null; /* gives memory, runs nothing: for tests */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

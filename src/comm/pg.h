@@ -1,0 +1,89 @@
+/*
+ * A process group from the inside: rank, size, a table of functions, the first failure.
+ *
+ * A group provides the exchange space, in which gradient buckets lie, and reduces them
+ * where they are. A collective is started and finished; between the two, poll() moves
+ * it on. On the host that is `shm` (ranks of one machine, or threads of one process)
+ * and `solo` (one rank). Groups on a GPU (`nccl`, `ipc`) are made by the CUDA module
+ * over a host group, which they borrow for everything that is not a reduction.
+ *
+ * Threads: one per rank.
+ */
+#ifndef GR_COMM_PG_H
+#define GR_COMM_PG_H
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "gradus/comm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One reduction of a stretch of the exchange space. Ids count from 0 in the order in
+ * which every rank starts them within a step; at most GR_MAX_COLLS per step. */
+#define GR_MAX_COLLS 512
+typedef struct gr_coll {
+    int id;
+    const char *label; /* "bucket 2 (14 gradients)": appears in messages */
+    size_t offset;     /* bytes, 64-byte aligned */
+    size_t n_elem;
+    gr_dtype dtype;
+    gr_reduce op;
+} gr_coll;
+
+typedef struct gr_pg_ops {
+    const char *name; /* "solo", "shm", "nccl", "ipc" */
+    bool can_capture; /* start and finish may be recorded in a device graph */
+
+    /* Collective: n_bytes of exchange space on `dev`, equal on all ranks, zeroed; again
+     * with more bytes replaces it. *base is this rank's part. Owned by the group. */
+    gr_status (*exchange)(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base);
+    /* This rank's contribution lies ready at c->offset (on a GPU: in stream order). */
+    gr_status (*start)(gr_pg *pg, const gr_coll *c, void *stream);
+    /* On return the result lies there (on a GPU: in stream order). */
+    gr_status (*finish)(gr_pg *pg, const gr_coll *c, void *stream);
+    /* Does what can be done for started collectives without waiting. */
+    gr_status (*poll)(gr_pg *pg);
+
+    gr_status (*barrier)(gr_pg *pg);
+    gr_status (*gather_bytes)(gr_pg *pg, const void *src, size_t n_bytes, char ***out,
+                              size_t *sizes);
+    gr_status (*allreduce)(gr_pg *pg, gr_vec v, gr_reduce op);
+    gr_status (*broadcast)(gr_pg *pg, gr_vec v, int root);
+    void (*abort)(gr_pg *pg, const char *why);
+    void (*destroy)(gr_pg *pg);
+} gr_pg_ops;
+
+struct gr_pg {
+    const gr_pg_ops *ops;
+    int rank, size, local_rank; /* fixed at creation */
+    int timeout_ms;
+    gr_status broken; /* the first failure; sticks */
+};
+
+/* Makes a device's group over a host group (borrowed). Collective over the host group. */
+typedef struct gr_pg_factory {
+    const char *name; /* "nccl", "ipc"; NULL ends the array */
+    gr_status (*create)(gr_pg **out, gr_pg *host, gr_device *dev);
+} gr_pg_factory;
+
+/* Checked entries: refuse a broken group with GR_ERR_PEER, remember a failure and abort
+ * the transport. Callers use these, not the table. */
+GR_API gr_status gr_pg_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base) GR_MUST_CHECK;
+GR_API gr_status gr_pg_start(gr_pg *pg, const gr_coll *c, void *stream) GR_MUST_CHECK;
+GR_API gr_status gr_pg_finish(gr_pg *pg, const gr_coll *c, void *stream) GR_MUST_CHECK;
+GR_API gr_status gr_pg_poll(gr_pg *pg) GR_MUST_CHECK;
+
+/*
+ * Compares settings across ranks. `text` is lines "key = value"; when ranks differ,
+ * every rank gets GR_ERR_ARG with the first differing key, both values, both ranks.
+ * Collective.
+ */
+gr_status gr_pg_compare(gr_pg *pg, const char *text) GR_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,216 @@
+/*
+ * Rules of the operators in update.h: what they take, and that each state output lies
+ * where the variable lay. None has a gradient: they come after the backward pass.
+ */
+#include "op/update/update.h"
+
+static gr_status want(const gr_node *n, int s, gr_dtype t, const gr_shape *shape)
+{
+    char a[GR_SHAPE_TEXT], b[GR_SHAPE_TEXT];
+    const gr_value *v = n->src[s];
+
+    if (v->dtype == t && gr_shape_equal(&v->shape, shape))
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG, "input %d must be %s %s, not %s %s", s, gr_dtype_name(t),
+                   gr_shape_text(shape, a, sizeof(a)), gr_dtype_name(v->dtype),
+                   gr_shape_text(&v->shape, b, sizeof(b)));
+}
+
+static gr_status want_count(const gr_node *n, int count)
+{
+    if (n->n_src == count)
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG, "takes %d inputs, got %d", count, n->n_src);
+}
+
+static gr_status want_control(const gr_node *n, int s)
+{
+    gr_shape four = gr_shape_of(1, (const int64_t[]){ GR_CONTROL_COUNT });
+
+    return want(n, s, GR_F32, &four);
+}
+
+/* Output o is the new value of the variable in source s. */
+static void in_place(gr_node *n, int o, int s)
+{
+    n->out[o].shape = n->src[s]->shape;
+    n->out[o].dtype = n->src[s]->dtype;
+    n->out[o].space = n->src[s]->space;
+    n->out[o].alias = n->src[s];
+    n->out[o].var = n->src[s]->var;
+}
+
+static gr_status accumulate_infer(gr_node *n)
+{
+    GR_TRY(want(n, 0, GR_F32, &n->src[0]->shape));
+    n->out[0].shape = n->src[0]->shape;
+    n->out[0].dtype = GR_F32;
+    return GR_OK;
+}
+
+const gr_op gr_op_accumulate = {
+    .name = "accumulate",
+    .n_src = 1,
+    .n_out = 1,
+    .amp = GR_AMP_KEEP,
+    .has_effect = true, /* what it sums up is read in another run */
+    .infer = accumulate_infer,
+    .kernels = gr_accumulate_cpu,
+};
+
+static gr_status control_infer(gr_node *n)
+{
+    const gr_control_attr *a = n->attr;
+    gr_shape scalar = GR_SCALAR;
+
+    if (n->n_src < 1 + a->has_scale)
+        return gr_fail(GR_ERR_ARG, "takes at least one gradient");
+    if (a->has_scale)
+        GR_TRY(want(n, 0, GR_F32, &scalar));
+    for (int s = a->has_scale; s < n->n_src; s++)
+        GR_TRY(want(n, s, GR_F32, &n->src[s]->shape));
+    n->out[0].shape = gr_shape_of(1, (const int64_t[]){ GR_CONTROL_COUNT });
+    n->out[0].dtype = GR_F32;
+    return GR_OK;
+}
+
+static void control_print(const gr_node *n, gr_text *out)
+{
+    const gr_control_attr *a = n->attr;
+
+    gr_text_addf(out, " max_norm=%g%s", a->max_norm, a->has_scale ? " scale" : "");
+}
+
+const gr_op gr_op_grad_control = {
+    .name = "grad_control",
+    .n_src = GR_ANY_COUNT,
+    .n_out = 1,
+    .amp = GR_AMP_KEEP,
+    .infer = control_infer,
+    .print = control_print,
+    .kernels = gr_grad_control_cpu,
+};
+
+static gr_status count_infer(gr_node *n)
+{
+    const gr_count_attr *a = n->attr;
+    gr_shape scalar = GR_SCALAR;
+
+    GR_TRY(want_count(n, 2 + a->has_control));
+    GR_TRY(want(n, 0, GR_I64, &scalar));
+    GR_TRY(want(n, 1, GR_I64, &scalar));
+    if (a->has_control)
+        GR_TRY(want_control(n, 2));
+    in_place(n, 0, 0);
+    in_place(n, 1, 1);
+    return GR_OK;
+}
+
+const gr_op gr_op_count_step = {
+    .name = "count_step",
+    .n_src = GR_ANY_COUNT,
+    .n_out = 2,
+    .amp = GR_AMP_KEEP,
+    .infer = count_infer,
+    .kernels = gr_count_step_cpu,
+};
+
+static gr_status scale_infer(gr_node *n)
+{
+    gr_shape scalar = GR_SCALAR;
+
+    GR_TRY(want(n, 0, GR_F32, &scalar));
+    GR_TRY(want(n, 1, GR_I64, &scalar));
+    GR_TRY(want_control(n, 2));
+    in_place(n, 0, 0);
+    in_place(n, 1, 1);
+    return GR_OK;
+}
+
+const gr_op gr_op_scale_update = {
+    .name = "scale_update",
+    .n_src = 3,
+    .n_out = 2,
+    .amp = GR_AMP_KEEP,
+    .infer = scale_infer,
+    .kernels = gr_scale_update_cpu,
+};
+
+static gr_status sgd_infer(gr_node *n)
+{
+    const gr_sgd_attr *a = n->attr;
+    bool has_buffer = a->momentum != 0;
+    const gr_shape *shape = &n->src[0]->shape;
+
+    GR_TRY(want_count(n, 2 + a->has_control + has_buffer));
+    GR_TRY(want(n, 0, GR_F32, shape));
+    GR_TRY(want(n, 1, GR_F32, shape));
+    if (a->has_control)
+        GR_TRY(want_control(n, 2));
+    in_place(n, 0, 0);
+    /* Without momentum the second output is an empty token. */
+    n->out[1].shape = gr_shape_of(1, (const int64_t[]){ 0 });
+    n->out[1].dtype = GR_F32;
+    n->out[1].space = GR_SPACE_NONE;
+    if (has_buffer) {
+        GR_TRY(want(n, n->n_src - 1, GR_F32, shape));
+        in_place(n, 1, n->n_src - 1);
+    }
+    return GR_OK;
+}
+
+static void sgd_print(const gr_node *n, gr_text *out)
+{
+    const gr_sgd_attr *a = n->attr;
+
+    gr_text_addf(out, " momentum=%g weight_decay=%g", a->momentum, a->weight_decay);
+}
+
+const gr_op gr_op_sgd = {
+    .name = "sgd",
+    .n_src = GR_ANY_COUNT,
+    .n_out = 2,
+    .amp = GR_AMP_KEEP,
+    .infer = sgd_infer,
+    .print = sgd_print,
+    .kernels = gr_sgd_cpu,
+};
+
+static gr_status adamw_infer(gr_node *n)
+{
+    const gr_adamw_attr *a = n->attr;
+    const gr_shape *shape = &n->src[0]->shape;
+    gr_shape scalar = GR_SCALAR;
+    int first = 3 + a->has_control;
+
+    GR_TRY(want_count(n, 5 + a->has_control));
+    GR_TRY(want(n, 0, GR_F32, shape));
+    GR_TRY(want(n, 1, GR_F32, shape));
+    GR_TRY(want(n, 2, GR_I64, &scalar));
+    if (a->has_control)
+        GR_TRY(want_control(n, 3));
+    GR_TRY(want(n, first, GR_F32, shape));
+    GR_TRY(want(n, first + 1, GR_F32, shape));
+    in_place(n, 0, 0);
+    in_place(n, 1, first);
+    in_place(n, 2, first + 1);
+    return GR_OK;
+}
+
+static void adamw_print(const gr_node *n, gr_text *out)
+{
+    const gr_adamw_attr *a = n->attr;
+
+    gr_text_addf(out, " beta1=%g beta2=%g eps=%g weight_decay=%g", a->beta1, a->beta2, a->eps,
+                 a->weight_decay);
+}
+
+const gr_op gr_op_adamw = {
+    .name = "adamw",
+    .n_src = GR_ANY_COUNT,
+    .n_out = 3,
+    .amp = GR_AMP_KEEP,
+    .infer = adamw_infer,
+    .print = adamw_print,
+    .kernels = gr_adamw_cpu,
+};

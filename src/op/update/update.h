@@ -1,0 +1,61 @@
+/*
+ * What happens to gradients after the backward pass. All of them leave state alone when
+ * the control value says skip. Types: f32 gradients, parameters and moments; i64 counts.
+ *
+ *   accumulate    grad -> the same, summed over micro-steps, in the exchange space:
+ *                 out = grad when scalars.micro is 0, else out += grad.
+ *   grad_control  [scale,] grad... -> control, f32 [4] = { factor, skip, norm, scale }
+ *                 norm: global L2 norm of grad / scale, an ordered sum of sums over
+ *                 blocks of GR_NORM_BLOCK elements, in double. skip: 1 when it is not
+ *                 finite. factor: what gradients are multiplied with in the update:
+ *                 min(1, max_norm / (norm + 1e-6)) / scale (1 / scale without clipping).
+ *   count_step    step, skipped [, control] -> step + 1, or skipped + 1. i64 scalars.
+ *   scale_update  scale, good, control -> scale, good: halves after a skip, doubles after
+ *                 2000 good steps in a row (PyTorch's GradScaler). f32 and i64 scalars.
+ *   sgd           param, grad [, control] [, momentum buffer] -> param [, buffer]
+ *   adamw         param, grad, step [, control], exp_avg, exp_avg_sq -> param, both moments;
+ *                 step is count_step's output: the number of this update, from 1.
+ * Outputs alias the variables they replace. lr comes from the step scalars.
+ */
+#ifndef GR_OP_UPDATE_UPDATE_H
+#define GR_OP_UPDATE_UPDATE_H
+
+#include "graph/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GR_NORM_BLOCK 8192
+
+enum { GR_CONTROL_FACTOR, GR_CONTROL_SKIP, GR_CONTROL_NORM, GR_CONTROL_SCALE, GR_CONTROL_COUNT };
+
+typedef struct gr_control_attr {
+    double max_norm; /* 0: no clipping */
+    bool has_scale;  /* the first source is the loss scale */
+} gr_control_attr;
+
+typedef struct gr_count_attr {
+    bool has_control;
+} gr_count_attr;
+
+typedef struct gr_sgd_attr {
+    double momentum, weight_decay;
+    bool has_control;
+} gr_sgd_attr; /* momentum 0: no buffer among sources and outputs */
+
+typedef struct gr_adamw_attr {
+    double beta1, beta2, eps, weight_decay;
+    bool has_control;
+} gr_adamw_attr;
+
+extern const gr_op gr_op_accumulate, gr_op_grad_control, gr_op_count_step, gr_op_scale_update,
+    gr_op_sgd, gr_op_adamw;
+extern const gr_kernel gr_accumulate_cpu[], gr_grad_control_cpu[], gr_count_step_cpu[],
+    gr_scale_update_cpu[], gr_sgd_cpu[], gr_adamw_cpu[];
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

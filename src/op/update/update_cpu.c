@@ -1,0 +1,276 @@
+/*
+ * CPU kernels of the update: the same code around three sets of loops. Work is cut at
+ * fixed places, so the result does not depend on the number of threads.
+ */
+#include <math.h>
+
+#include "base/cpu.h"
+#include "base/size.h"
+#include "op/update/update.h"
+#include "op/update/update_cpu.h"
+
+#define GRAIN 4096 /* elements: a slice's stretch is a multiple, a page of each array */
+
+static const char *no_avx2(const gr_node *n)
+{
+    (void)n;
+    return gr_cpu_has_avx2() ? NULL : "this CPU has no AVX2, or GR_CPU forbids it";
+}
+
+static const char *no_avx512(const gr_node *n)
+{
+    (void)n;
+    return gr_cpu_has_avx512() ? NULL : "this CPU has no AVX-512, or GR_CPU forbids it";
+}
+
+/* One elementwise job over n elements. */
+typedef struct job {
+    const gr_update_loops *loops;
+    float *dst, *state[2];
+    const float *grad;
+    size_t n;
+    gr_sgd_terms sgd;
+    gr_adamw_terms adamw;
+} job;
+
+static size_t count(const gr_value *v)
+{
+    return (size_t)gr_shape_count(&v->shape);
+}
+
+static void run_job(const gr_launch *l, gr_pool_fn *fn, job *j)
+{
+    int slices = gr_pool_size(l->pool);
+
+    gr_pool_run(l->pool, fn, j, j->n < 4 * GRAIN ? 1 : slices);
+}
+
+static size_t cut(const job *j, int slice, int n_slices, size_t *n)
+{
+    int64_t lo, hi;
+
+    gr_pool_cut((int64_t)j->n, GRAIN, slice, n_slices, &lo, &hi);
+    *n = (size_t)(hi - lo);
+    return (size_t)lo;
+}
+
+/* ---- accumulate ---- */
+
+static void accumulate_slice(void *arg, int slice, int n_slices)
+{
+    job *j = arg;
+    size_t n, lo = cut(j, slice, n_slices, &n);
+
+    j->loops->accumulate(j->dst + lo, j->grad + lo, n);
+}
+
+static void copy_slice(void *arg, int slice, int n_slices)
+{
+    job *j = arg;
+    size_t n, lo = cut(j, slice, n_slices, &n);
+
+    for (size_t i = lo; i < lo + n; i++)
+        j->dst[i] = j->grad[i];
+}
+
+static gr_status run_accumulate(const gr_launch *l, const gr_update_loops *loops)
+{
+    job j = { .loops = loops, .dst = l->out[0], .grad = l->src[0], .n = count(l->node->src[0]) };
+
+    run_job(l, l->scalars->micro == 0 ? copy_slice : accumulate_slice, &j);
+    return GR_OK;
+}
+
+/* ---- grad_control ---- */
+
+static size_t count_blocks(const gr_node *n, int first)
+{
+    size_t blocks = 0;
+
+    for (int s = first; s < n->n_src; s++)
+        blocks += (count(n->src[s]) + GR_NORM_BLOCK - 1) / GR_NORM_BLOCK;
+    return blocks;
+}
+
+static size_t control_workspace(const gr_node *n, const void *data)
+{
+    const gr_control_attr *a = n->attr;
+
+    (void)data;
+    return count_blocks(n, a->has_scale) * sizeof(double);
+}
+
+typedef struct norm_job {
+    const gr_launch *l;
+    const gr_update_loops *loops;
+    double *block_sum;
+    int first; /* source */
+} norm_job;
+
+/* Slices take whole blocks; a block's sum does not depend on who computes it. */
+static void norm_slice(void *arg, int slice, int n_slices)
+{
+    norm_job *j = arg;
+    size_t block = 0;
+
+    for (int s = j->first; s < j->l->node->n_src; s++) {
+        const float *grad = j->l->src[s];
+        size_t n = count(j->l->node->src[s]);
+
+        for (size_t at = 0; at < n; at += GR_NORM_BLOCK, block++) {
+            size_t len = n - at < GR_NORM_BLOCK ? n - at : GR_NORM_BLOCK;
+
+            if ((int)(block % (size_t)n_slices) == slice)
+                j->block_sum[block] = j->loops->sum_squares(grad + at, len);
+        }
+    }
+}
+
+static gr_status run_control(const gr_launch *l, const gr_update_loops *loops)
+{
+    const gr_control_attr *a = l->node->attr;
+    float *out = l->out[0];
+    double scale = a->has_scale ? (double)*(const float *)l->src[0] : 1.0;
+    norm_job j = { l, loops, l->work, a->has_scale };
+    size_t n_blocks = count_blocks(l->node, a->has_scale);
+    double sum = 0, norm, clip = 1;
+
+    gr_pool_run(l->pool, norm_slice, &j, gr_pool_size(l->pool));
+    for (size_t i = 0; i < n_blocks; i++)
+        sum += j.block_sum[i];
+    norm = sqrt(sum) / scale;
+    if (a->max_norm > 0 && a->max_norm < norm + 1e-6)
+        clip = a->max_norm / (norm + 1e-6);
+    out[GR_CONTROL_FACTOR] = (float)(clip / scale);
+    out[GR_CONTROL_SKIP] = isfinite(norm) ? 0.0f : 1.0f;
+    out[GR_CONTROL_NORM] = (float)norm;
+    out[GR_CONTROL_SCALE] = (float)scale;
+    return GR_OK;
+}
+
+/* ---- counters ---- */
+
+static bool skips(const float *control)
+{
+    return control && control[GR_CONTROL_SKIP] != 0;
+}
+
+static gr_status run_count(const gr_launch *l)
+{
+    const gr_count_attr *a = l->node->attr;
+    int64_t *counter = l->out[skips(a->has_control ? l->src[2] : NULL) ? 1 : 0];
+
+    ++*counter;
+    return GR_OK;
+}
+
+#define GROW_EVERY 2000 /* good steps; PyTorch's growth_interval */
+
+static gr_status run_scale(const gr_launch *l)
+{
+    float *scale = l->out[0];
+    int64_t *good = l->out[1];
+
+    if (skips(l->src[2])) {
+        *scale *= 0.5f;
+        *good = 0;
+    } else if (++*good == GROW_EVERY) {
+        *scale *= 2.0f;
+        *good = 0;
+    }
+    return GR_OK;
+}
+
+/* ---- sgd and adamw ---- */
+
+static void sgd_slice(void *arg, int slice, int n_slices)
+{
+    job *j = arg;
+    size_t n, lo = cut(j, slice, n_slices, &n);
+
+    j->loops->sgd(j->dst + lo, j->grad + lo, j->state[0] ? j->state[0] + lo : NULL, n, &j->sgd);
+}
+
+static gr_status run_sgd(const gr_launch *l, const gr_update_loops *loops)
+{
+    const gr_sgd_attr *a = l->node->attr;
+    const float *control = a->has_control ? l->src[2] : NULL;
+    job j = { .loops = loops, .dst = l->out[0], .grad = l->src[1], .n = count(l->node->src[0]) };
+
+    if (skips(control))
+        return GR_OK;
+    j.state[0] = a->momentum != 0 ? l->out[1] : NULL;
+    j.sgd = (gr_sgd_terms){ .lr = l->scalars->lr,
+                            .momentum = (float)a->momentum,
+                            .weight_decay = (float)a->weight_decay,
+                            .factor = control ? control[GR_CONTROL_FACTOR] : 1 };
+    run_job(l, sgd_slice, &j);
+    return GR_OK;
+}
+
+static void adamw_slice(void *arg, int slice, int n_slices)
+{
+    job *j = arg;
+    size_t n, lo = cut(j, slice, n_slices, &n);
+
+    j->loops->adamw(j->dst + lo, j->grad + lo, j->state[0] + lo, j->state[1] + lo, n, &j->adamw);
+}
+
+static gr_status run_adamw(const gr_launch *l, const gr_update_loops *loops)
+{
+    const gr_adamw_attr *a = l->node->attr;
+    const float *control = a->has_control ? l->src[3] : NULL;
+    double t = (double)*(const int64_t *)l->src[2], lr = (double)l->scalars->lr;
+    job j = { .loops = loops, .dst = l->out[0], .grad = l->src[1], .n = count(l->node->src[0]) };
+
+    if (skips(control))
+        return GR_OK;
+    j.state[0] = l->out[1];
+    j.state[1] = l->out[2];
+    j.adamw = (gr_adamw_terms){ .beta1 = (float)a->beta1,
+                                .beta2 = (float)a->beta2,
+                                .decay = (float)(1 - lr * a->weight_decay),
+                                .step_size = (float)(lr / (1 - pow(a->beta1, t))),
+                                .root_factor = (float)(1 / sqrt(1 - pow(a->beta2, t))),
+                                .eps = (float)a->eps,
+                                .factor = control ? control[GR_CONTROL_FACTOR] : 1 };
+    run_job(l, adamw_slice, &j);
+    return GR_OK;
+}
+
+/* ---- tables: avx512, avx2, reference ---- */
+
+#define KERNELS(op, table, work)                                                          \
+    static gr_status op##_avx512(const gr_launch *l)                                      \
+    {                                                                                     \
+        return run_##op(l, &gr_update_avx512);                                            \
+    }                                                                                     \
+    static gr_status op##_avx2(const gr_launch *l)                                        \
+    {                                                                                     \
+        return run_##op(l, &gr_update_avx2);                                              \
+    }                                                                                     \
+    static gr_status op##_reference(const gr_launch *l)                                   \
+    {                                                                                     \
+        return run_##op(l, &gr_update_ref);                                               \
+    }                                                                                     \
+    const gr_kernel table[] = {                                                           \
+        { .name = "avx512", .reject = no_avx512, .workspace = work, .run = op##_avx512 }, \
+        { .name = "avx2", .reject = no_avx2, .workspace = work, .run = op##_avx2 },       \
+        { .name = "reference", .workspace = work, .run = op##_reference },                \
+        { .name = NULL },                                                                 \
+    }
+
+KERNELS(accumulate, gr_accumulate_cpu, NULL);
+KERNELS(control, gr_grad_control_cpu, control_workspace);
+KERNELS(sgd, gr_sgd_cpu, NULL);
+KERNELS(adamw, gr_adamw_cpu, NULL);
+
+const gr_kernel gr_count_step_cpu[] = {
+    { .name = "reference", .run = run_count },
+    { .name = NULL },
+};
+
+const gr_kernel gr_scale_update_cpu[] = {
+    { .name = "reference", .run = run_scale },
+    { .name = NULL },
+};

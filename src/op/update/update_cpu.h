@@ -1,0 +1,43 @@
+/* What the CPU kernels of the update share: loops per instruction set, and their terms. */
+#ifndef GR_OP_UPDATE_UPDATE_CPU_H
+#define GR_OP_UPDATE_UPDATE_CPU_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Terms of one update, the same for every element. */
+typedef struct gr_sgd_terms {
+    float lr, momentum, weight_decay, factor;
+} gr_sgd_terms;
+
+typedef struct gr_adamw_terms {
+    float beta1, beta2;
+    float decay;       /* 1 - lr * weight_decay */
+    float step_size;   /* lr / (1 - beta1^t) */
+    float root_factor; /* 1 / sqrt(1 - beta2^t) */
+    float eps, factor;
+} gr_adamw_terms;
+
+/*
+ * The loops, once per instruction set from update_loops.inc.
+ * sum_squares: in double, in 16 interleaved lanes added up in order, so that every
+ * instruction set gives the same bits (the square of an f32 is exact in double).
+ */
+typedef struct gr_update_loops {
+    void (*accumulate)(float *sum, const float *grad, size_t n);
+    double (*sum_squares)(const float *grad, size_t n);
+    void (*sgd)(float *param, const float *grad, float *buffer, size_t n, const gr_sgd_terms *t);
+    void (*adamw)(float *param, const float *grad, float *m, float *v, size_t n,
+                  const gr_adamw_terms *t);
+} gr_update_loops;
+
+extern const gr_update_loops gr_update_ref, gr_update_avx2, gr_update_avx512;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,426 @@
+/*
+ * What happens to gradients, on the GPU. Step scalars and the control value are read on
+ * the device, so that a recorded step can be replayed, and a skipped step is a test at
+ * the start of each kernel.
+ *
+ * Products and sums are rounded one by one (no fused multiply-add), in the order of the
+ * CPU's reference, so that the two agree in nearly every bit.
+ */
+#include "op/update/update.h"
+
+#include "backend/cuda/cuda.h"
+#include "op/module_cuda.h"
+
+#include <math.h>
+
+#define BLOCK      256
+#define MAX_BLOCKS 2048 /* more elements: each thread takes several */
+#define GROW_EVERY 2000 /* good steps; PyTorch's growth_interval */
+
+static __device__ __forceinline__ float mul(float a, float b)
+{
+    return __fmul_rn(a, b);
+}
+
+static __device__ __forceinline__ float add(float a, float b)
+{
+    return __fadd_rn(a, b);
+}
+
+static __device__ __forceinline__ bool skips(const float *control)
+{
+    return control && control[GR_CONTROL_SKIP] != 0.0f;
+}
+
+static int64_t count(const gr_value *v)
+{
+    return gr_shape_count(&v->shape);
+}
+
+static unsigned blocks_for(int64_t n_threads)
+{
+    int64_t n = (n_threads + BLOCK - 1) / BLOCK;
+
+    return (unsigned)(n < MAX_BLOCKS ? n : MAX_BLOCKS);
+}
+
+/* Whether the addresses and the count allow 16-byte accesses. */
+static bool is_aligned(int64_t n, const void *a, const void *b, const void *c, const void *d)
+{
+    uintptr_t all = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d;
+
+    return n % 4 == 0 && all % 16 == 0;
+}
+
+/* N neighbouring floats. */
+template <int N> struct __align__(4 * N) pack {
+    float v[N];
+};
+
+/* ---- accumulate ---- */
+
+/* sum and grad: n packs of N; grid-stride. */
+template <int N>
+static __global__ void accumulate(pack<N> *sum, const pack<N> *grad, int64_t n,
+                                  const gr_scalars *scalars)
+{
+    bool is_first = scalars->micro == 0;
+
+    for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < n;
+         i += (int64_t)gridDim.x * BLOCK) {
+        pack<N> g = grad[i];
+
+        if (!is_first) {
+            pack<N> s = sum[i];
+
+            for (int j = 0; j < N; j++)
+                g.v[j] = add(s.v[j], g.v[j]);
+        }
+        sum[i] = g;
+    }
+}
+
+static gr_status accumulate_run(const gr_launch *l)
+{
+    cudaStream_t s = gr_cuda_stream(l->stream);
+    int64_t n = count(l->node->src[0]);
+
+    if (n == 0)
+        return GR_OK;
+    if (is_aligned(n, l->out[0], l->src[0], NULL, NULL))
+        accumulate<4><<<blocks_for(n / 4), BLOCK, 0, s>>>((pack<4> *)l->out[0],
+                                                          (const pack<4> *)l->src[0], n / 4,
+                                                          l->scalars);
+    else
+        accumulate<1><<<blocks_for(n), BLOCK, 0, s>>>((pack<1> *)l->out[0],
+                                                      (const pack<1> *)l->src[0], n, l->scalars);
+    return gr_cuda_check(cudaGetLastError(), "accumulate launch");
+}
+
+/* ---- grad_control ---- */
+
+/* So many gradients one launch takes by value. */
+#define PER_LAUNCH 64
+
+typedef struct grad_table {
+    const float *grad[PER_LAUNCH];
+    int64_t n[PER_LAUNCH];
+    int64_t first[PER_LAUNCH + 1]; /* number of its first block; [n_grads]: the end */
+    int n_grads;
+} grad_table;
+
+/* sums[first + i]: sum of squares of block i of the launch; grid one block of threads for
+ * each block of GR_NORM_BLOCK elements. */
+static __global__ void norm_blocks(const __grid_constant__ grad_table t, double *sums)
+{
+    __shared__ double slots[BLOCK / 32];
+    int64_t block = t.first[0] + blockIdx.x, lo, hi;
+    double sum = 0.0;
+    int g = 0;
+
+    while (block >= t.first[g + 1])
+        g++;
+    lo = (block - t.first[g]) * GR_NORM_BLOCK;
+    hi = lo + GR_NORM_BLOCK < t.n[g] ? lo + GR_NORM_BLOCK : t.n[g];
+    for (int64_t i = lo + threadIdx.x; i < hi; i += BLOCK) {
+        double x = t.grad[g][i];
+
+        sum += x * x;
+    }
+    for (int d = 16; d > 0; d /= 2)
+        sum += __shfl_down_sync(~0u, sum, d);
+    if (threadIdx.x % 32 == 0)
+        slots[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    for (int w = 1; w < BLOCK / 32; w++)
+        sum += slots[w];
+    sums[block] = sum;
+}
+
+/* One block: adds up n block sums in order and derives the control value. */
+static __global__ void norm_finish(float *control, const double *sums, int64_t n,
+                                   const float *scale_mem, double max_norm)
+{
+    __shared__ double tile[1024];
+    double sum = 0.0, scale = scale_mem ? (double)*scale_mem : 1.0, clip = 1.0, norm;
+
+    for (int64_t at = 0; at < n; at += 1024) {
+        int n_tile = n - at < 1024 ? (int)(n - at) : 1024;
+
+        for (int i = threadIdx.x; i < n_tile; i += BLOCK)
+            tile[i] = sums[at + i];
+        __syncthreads();
+        if (threadIdx.x == 0)
+            for (int i = 0; i < n_tile; i++)
+                sum += tile[i];
+        __syncthreads();
+    }
+    if (threadIdx.x != 0)
+        return;
+    norm = sqrt(sum) / scale;
+    if (max_norm > 0.0 && max_norm < norm + 1e-6)
+        clip = max_norm / (norm + 1e-6);
+    control[GR_CONTROL_FACTOR] = (float)(clip / scale);
+    control[GR_CONTROL_SKIP] = isfinite(norm) ? 0.0f : 1.0f;
+    control[GR_CONTROL_NORM] = (float)norm;
+    control[GR_CONTROL_SCALE] = (float)scale;
+}
+
+static int64_t n_blocks_of(const gr_value *v)
+{
+    return (count(v) + GR_NORM_BLOCK - 1) / GR_NORM_BLOCK;
+}
+
+static size_t control_workspace(const gr_node *n, const void *data)
+{
+    const gr_control_attr *at = (const gr_control_attr *)n->attr;
+    int64_t n_blocks = 0;
+
+    (void)data;
+    for (int i = at->has_scale; i < n->n_src; i++)
+        n_blocks += n_blocks_of(n->src[i]);
+    return (size_t)n_blocks * sizeof(double);
+}
+
+/* Takes sources from *next on, as many as fit, into t; their blocks count from `block`. */
+static void fill_table(grad_table *t, const gr_launch *l, int *next, int64_t block)
+{
+    t->n_grads = 0;
+    for (; *next < l->node->n_src && t->n_grads < PER_LAUNCH; ++*next) {
+        int i = t->n_grads;
+
+        if (count(l->node->src[*next]) == 0)
+            continue;
+        t->grad[i] = (const float *)l->src[*next];
+        t->n[i] = count(l->node->src[*next]);
+        t->first[i] = block;
+        block += n_blocks_of(l->node->src[*next]);
+        t->first[++t->n_grads] = block;
+    }
+}
+
+static gr_status control_run(const gr_launch *l)
+{
+    const gr_control_attr *at = (const gr_control_attr *)l->node->attr;
+    cudaStream_t s = gr_cuda_stream(l->stream);
+    double *sums = (double *)l->work;
+    grad_table t;
+    int64_t n_blocks = 0;
+    int next = at->has_scale;
+
+    while (next < l->node->n_src) {
+        fill_table(&t, l, &next, n_blocks);
+        if (t.n_grads == 0)
+            break;
+        n_blocks = t.first[t.n_grads];
+        norm_blocks<<<(unsigned)(n_blocks - t.first[0]), BLOCK, 0, s>>>(t, sums);
+        GR_TRY(gr_cuda_check(cudaGetLastError(), "grad_control launch"));
+    }
+    norm_finish<<<1, BLOCK, 0, s>>>((float *)l->out[0], sums, n_blocks,
+                                    at->has_scale ? (const float *)l->src[0] : NULL,
+                                    at->max_norm);
+    return gr_cuda_check(cudaGetLastError(), "grad_control launch");
+}
+
+/* ---- counters: one thread ---- */
+
+static __global__ void count_step(int64_t *step, int64_t *skipped, const float *control)
+{
+    int64_t *counter = skips(control) ? skipped : step;
+
+    ++*counter;
+}
+
+static gr_status count_run(const gr_launch *l)
+{
+    const gr_count_attr *at = (const gr_count_attr *)l->node->attr;
+
+    count_step<<<1, 1, 0, gr_cuda_stream(l->stream)>>>(
+        (int64_t *)l->out[0], (int64_t *)l->out[1],
+        at->has_control ? (const float *)l->src[2] : NULL);
+    return gr_cuda_check(cudaGetLastError(), "count_step launch");
+}
+
+static __global__ void scale_update(float *scale, int64_t *good, const float *control)
+{
+    if (skips(control)) {
+        *scale *= 0.5f;
+        *good = 0;
+    } else if (++*good == GROW_EVERY) {
+        *scale *= 2.0f;
+        *good = 0;
+    }
+}
+
+static gr_status scale_run(const gr_launch *l)
+{
+    scale_update<<<1, 1, 0, gr_cuda_stream(l->stream)>>>((float *)l->out[0], (int64_t *)l->out[1],
+                                                         (const float *)l->src[2]);
+    return gr_cuda_check(cudaGetLastError(), "scale_update launch");
+}
+
+/* ---- sgd ---- */
+
+typedef struct sgd_args {
+    float *param, *buffer; /* buffer NULL: no momentum */
+    const float *grad, *control;
+    const gr_scalars *scalars;
+    int64_t n; /* packs */
+    float momentum, weight_decay;
+} sgd_args;
+
+/* n packs of N floats; grid-stride. */
+template <int N> static __global__ void sgd(sgd_args p)
+{
+    float lr = p.scalars->lr, factor = p.control ? p.control[GR_CONTROL_FACTOR] : 1.0f;
+
+    if (skips(p.control))
+        return;
+    for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < p.n;
+         i += (int64_t)gridDim.x * BLOCK) {
+        pack<N> w = ((pack<N> *)p.param)[i], g = ((const pack<N> *)p.grad)[i], b;
+
+        if (p.buffer)
+            b = ((pack<N> *)p.buffer)[i];
+        for (int j = 0; j < N; j++) {
+            float v = add(mul(g.v[j], factor), mul(p.weight_decay, w.v[j]));
+
+            if (p.buffer)
+                b.v[j] = v = add(mul(p.momentum, b.v[j]), v);
+            w.v[j] = add(w.v[j], -mul(lr, v));
+        }
+        if (p.buffer)
+            ((pack<N> *)p.buffer)[i] = b;
+        ((pack<N> *)p.param)[i] = w;
+    }
+}
+
+static gr_status sgd_run(const gr_launch *l)
+{
+    const gr_sgd_attr *at = (const gr_sgd_attr *)l->node->attr;
+    cudaStream_t s = gr_cuda_stream(l->stream);
+    int64_t n = count(l->node->src[0]);
+    sgd_args p;
+
+    p.param = (float *)l->out[0];
+    p.buffer = at->momentum != 0.0 ? (float *)l->out[1] : NULL;
+    p.grad = (const float *)l->src[1];
+    p.control = at->has_control ? (const float *)l->src[2] : NULL;
+    p.scalars = l->scalars;
+    p.momentum = (float)at->momentum;
+    p.weight_decay = (float)at->weight_decay;
+    if (n == 0)
+        return GR_OK;
+    if (is_aligned(n, p.param, p.buffer, p.grad, NULL)) {
+        p.n = n / 4;
+        sgd<4><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
+    } else {
+        p.n = n;
+        sgd<1><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
+    }
+    return gr_cuda_check(cudaGetLastError(), "sgd launch");
+}
+
+/* ---- adamw ---- */
+
+typedef struct adamw_args {
+    float *param, *m, *v;
+    const float *grad, *control;
+    const int64_t *step; /* number of this update, from 1 */
+    const gr_scalars *scalars;
+    int64_t n; /* packs */
+    double beta1, beta2, eps, weight_decay;
+} adamw_args;
+
+typedef struct adamw_terms {
+    float decay;       /* 1 - lr * weight_decay */
+    float step_size;   /* lr / (1 - beta1^t) */
+    float root_factor; /* 1 / sqrt(1 - beta2^t) */
+} adamw_terms;
+
+/* n packs of N floats; grid-stride. One thread of each block computes the powers. */
+template <int N> static __global__ void adamw(adamw_args p)
+{
+    __shared__ adamw_terms k;
+    float factor = p.control ? p.control[GR_CONTROL_FACTOR] : 1.0f, eps = (float)p.eps;
+    float beta2 = (float)p.beta2, rest1 = 1.0f - (float)p.beta1, rest2 = 1.0f - beta2;
+
+    if (skips(p.control))
+        return;
+    if (threadIdx.x == 0) {
+        double t = (double)*p.step, lr = p.scalars->lr;
+
+        k.decay = (float)(1.0 - lr * p.weight_decay);
+        k.step_size = (float)(lr / (1.0 - pow(p.beta1, t)));
+        k.root_factor = (float)(1.0 / sqrt(1.0 - pow(p.beta2, t)));
+    }
+    __syncthreads();
+    for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < p.n;
+         i += (int64_t)gridDim.x * BLOCK) {
+        pack<N> w = ((pack<N> *)p.param)[i], grad = ((const pack<N> *)p.grad)[i];
+        pack<N> m = ((pack<N> *)p.m)[i], v = ((pack<N> *)p.v)[i];
+
+        for (int j = 0; j < N; j++) {
+            float g = mul(grad.v[j], factor);
+
+            m.v[j] = add(m.v[j], mul(add(g, -m.v[j]), rest1));
+            v.v[j] = add(mul(v.v[j], beta2), mul(mul(rest2, g), g));
+            w.v[j] = add(mul(w.v[j], k.decay),
+                         -__fdiv_rn(mul(k.step_size, m.v[j]),
+                                    add(mul(__fsqrt_rn(v.v[j]), k.root_factor), eps)));
+        }
+        ((pack<N> *)p.m)[i] = m;
+        ((pack<N> *)p.v)[i] = v;
+        ((pack<N> *)p.param)[i] = w;
+    }
+}
+
+static gr_status adamw_run(const gr_launch *l)
+{
+    const gr_adamw_attr *at = (const gr_adamw_attr *)l->node->attr;
+    cudaStream_t s = gr_cuda_stream(l->stream);
+    int64_t n = count(l->node->src[0]);
+    adamw_args p;
+
+    p.param = (float *)l->out[0];
+    p.m = (float *)l->out[1];
+    p.v = (float *)l->out[2];
+    p.grad = (const float *)l->src[1];
+    p.step = (const int64_t *)l->src[2];
+    p.control = at->has_control ? (const float *)l->src[3] : NULL;
+    p.scalars = l->scalars;
+    p.beta1 = at->beta1;
+    p.beta2 = at->beta2;
+    p.eps = at->eps;
+    p.weight_decay = at->weight_decay;
+    if (n == 0)
+        return GR_OK;
+    if (is_aligned(n, p.param, p.m, p.v, p.grad)) {
+        p.n = n / 4;
+        adamw<4><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
+    } else {
+        p.n = n;
+        adamw<1><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
+    }
+    return gr_cuda_check(cudaGetLastError(), "adamw launch");
+}
+
+/* ---- tables ---- */
+
+/* clang-format off */
+#define KERNELS(table, work, fn) \
+    const gr_kernel table[] = { \
+        { .name = "cuda", .reject = NULL, .prepare = NULL, .workspace = work, .run = fn, \
+          .release = NULL, .no_capture = false }, \
+        {}, \
+    }
+/* clang-format on */
+
+KERNELS(gr_accumulate_cuda, NULL, accumulate_run);
+KERNELS(gr_grad_control_cuda, control_workspace, control_run);
+KERNELS(gr_count_step_cuda, NULL, count_run);
+KERNELS(gr_scale_update_cuda, NULL, scale_run);
+KERNELS(gr_sgd_cuda, NULL, sgd_run);
+KERNELS(gr_adamw_cuda, NULL, adamw_run);

@@ -1,0 +1,42 @@
+/* The update at the end of a step, as graph nodes: control, counters, one per parameter. */
+#ifndef GR_OPTIM_OPTIM_H
+#define GR_OPTIM_OPTIM_H
+
+#include "gradus/optim.h"
+#include "graph/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gr_update_config {
+    gr_optim optim;
+    double clip_norm; /* 0: none */
+    bool scale_loss;  /* fp16: dynamic loss scale */
+    double init_scale;
+} gr_update_config;
+
+/* GR_ERR_ARG names the setting that is out of range. */
+gr_status gr_optim_check(const gr_optim *o) GR_MUST_CHECK;
+
+/* The loss scale's variable, NULL when the loss is not scaled. Adds it when missing. */
+gr_status gr_loss_scale_var(gr_vars *vars, const gr_update_config *c, gr_var **out) GR_MUST_CHECK;
+
+/* Adds the nodes that turn g->grads into new parameters; sets g->control if there is
+ * one. Without trainable gradients nothing is added. */
+gr_status gr_pass_update(gr_graph *g, const gr_update_config *c) GR_MUST_CHECK;
+
+/* "adamw beta1 0.9 ..." for the fingerprint and the log. */
+void gr_optim_print(const gr_update_config *c, gr_text *out);
+
+/* Names of the variables that the step room reads back. */
+#define GR_VAR_STEP    "optimizer.step"
+#define GR_VAR_SKIPPED "optimizer.skipped"
+#define GR_VAR_SCALE   "optimizer.loss_scale"
+#define GR_VAR_GOOD    "optimizer.good_steps"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

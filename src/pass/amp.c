@@ -1,0 +1,116 @@
+/*
+ * Mixed precision: walks the nodes in order and decides the type of every result.
+ *
+ * (1) Products (GR_AMP_LOW) read `low` copies of their sources and give `low`.
+ * (2) Elementwise and moving operators (GR_AMP_FOLLOW) give `low` once a floating source
+ *     is `low`; their arithmetic is f32 in any case.
+ * (3) Reductions and losses (GR_AMP_WIDE) take `low` sources and give f32.
+ * (4) Gradients of parameters are f32 whatever computed them: buckets and master weights
+ *     are f32.
+ * A value is cast once, however many products read it.
+ */
+#include "base/alloc.h"
+#include "gradus/ops.h"
+#include "graph/op.h"
+#include "pass/pass.h"
+
+typedef struct amp {
+    gr_graph *g;
+    gr_dtype low;
+    gr_value **cast; /* by value id of before the pass: its low copy */
+    int n_values;
+} amp;
+
+static gr_status low_copy(amp *a, gr_node *n, int s)
+{
+    gr_value *v = n->src[s];
+
+    if (v->dtype != GR_F32)
+        return GR_OK;
+    if (v->id >= a->n_values || !a->cast[v->id]) {
+        gr_value *c;
+
+        a->g->phase = v->node->phase;
+        c = gr_cast_at(n->site, a->g, v, a->low);
+        if (!c)
+            return gr_graph_status(a->g);
+        if (v->id < a->n_values)
+            a->cast[v->id] = c;
+        n->src[s] = c;
+        return GR_OK;
+    }
+    n->src[s] = a->cast[v->id];
+    return GR_OK;
+}
+
+static bool has_low_source(const amp *a, const gr_node *n)
+{
+    for (int s = 0; s < n->n_src; s++)
+        if (n->src[s]->dtype == a->low)
+            return true;
+    return false;
+}
+
+static gr_dtype wanted_type(const amp *a, const gr_node *n)
+{
+    if (n->out[0].is_grad || !gr_dtype_is_float(n->out[0].dtype) || n->op->amp == GR_AMP_WIDE)
+        return n->out[0].dtype;
+    if (n->op->amp == GR_AMP_LOW || has_low_source(a, n))
+        return a->low;
+    return n->out[0].dtype;
+}
+
+static gr_status retype(amp *a, gr_node *n)
+{
+    gr_dtype want = wanted_type(a, n);
+
+    if (n->op->retype && n->n_out > 0 && gr_dtype_is_float(n->out[0].dtype)) {
+        n->attr = n->op->retype(a->g, n, want);
+        if (!n->attr)
+            return GR_ERR_NOMEM;
+    }
+    return n->op->infer(n);
+}
+
+static gr_status amp_node(amp *a, gr_node *n)
+{
+    if (n->op->amp == GR_AMP_KEEP)
+        return GR_OK;
+    for (int s = 0; s < n->n_src && n->op->amp == GR_AMP_LOW; s++)
+        GR_TRY(low_copy(a, n, s));
+    return retype(a, n);
+}
+
+/* Rule (4) for operators whose type cannot be chosen (a view of a low value). */
+static gr_status widen_grads(amp *a)
+{
+    for (int i = 0; i < a->g->n_grads; i++) {
+        gr_value *d = a->g->grads[i];
+
+        if (!d || d->dtype == GR_F32)
+            continue;
+        a->g->phase = GR_PHASE_BACKWARD;
+        a->g->grads[i] = gr_cast_at(d->node->site, a->g, d, GR_F32);
+        GR_TRY(gr_graph_status(a->g));
+        a->g->grads[i]->is_grad = true;
+    }
+    return GR_OK;
+}
+
+gr_status gr_pass_amp(gr_graph *g, gr_dtype low)
+{
+    amp a = { .g = g, .low = low, .n_values = g->n_values };
+    int n_nodes = g->n_nodes;
+    gr_status st = GR_OK;
+
+    a.cast = gr_calloc((size_t)g->n_values + 1, sizeof(*a.cast));
+    if (!a.cast)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < n_nodes && st == GR_OK; i++)
+        st = amp_node(&a, g->nodes[i]);
+    if (st == GR_OK)
+        st = widen_grads(&a);
+    g->phase = GR_PHASE_FORWARD;
+    gr_free(a.cast);
+    return st;
+}

@@ -1,0 +1,70 @@
+/*
+ * Passes: rewrites of a step graph. Each takes the graph and what it needs to know, and
+ * leaves a graph that gr_graph_verify() accepts after gr_graph_sort().
+ */
+#ifndef GR_PASS_PASS_H
+#define GR_PASS_PASS_H
+
+#include "graph/graph.h"
+#include "op/collective/collective.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- autodiff ---- */
+
+/* Nodes for d(y)/d(x[i]) times `seed` (of y's shape), into dx[i]; NULL where y does not
+ * depend on x[i]. The new nodes have phase BACKWARD. */
+gr_status gr_autodiff(gr_graph *g, gr_value *y, gr_value *seed, gr_value *const *x, int n,
+                      gr_value **dx) GR_MUST_CHECK;
+
+/* Gradients of the loss for every trainable parameter, into g->grads. `scale` times
+ * (the loss scale, a variable, if not NULL) is what the loss's own gradient is. */
+gr_status gr_pass_autodiff(gr_graph *g, double scale, gr_var *loss_scale) GR_MUST_CHECK;
+
+/* ---- amp ---- */
+
+/* Stores activations in `low` and feeds products with it; parameters, their gradients,
+ * reductions and losses stay f32. */
+gr_status gr_pass_amp(gr_graph *g, gr_dtype low) GR_MUST_CHECK;
+
+/* ---- accumulate and sync ---- */
+
+/* The layout of the exchange space: every trainable parameter's gradient has a slot.
+ * It depends on the parameter table alone, so it is equal on all ranks and in all plans. */
+typedef struct gr_bucket {
+    int first, n; /* slots [first, first + n) */
+    gr_coll coll;
+} gr_bucket;
+
+typedef struct gr_buckets {
+    gr_bucket *bucket;
+    int n_buckets;
+    const gr_var **var; /* of each slot */
+    size_t *offset;     /* of each slot, bytes in the exchange space */
+    int n_slots;
+    size_t n_bytes;
+} gr_buckets;
+
+/* Slots in the reversed order of the table; a bucket is closed when it reaches its cap.
+ * `used[i]` says whether variable i has a gradient. Lives in `arena`. */
+gr_status gr_buckets_make(gr_buckets *b, gr_arena *arena, const gr_vars *vars, const bool *used,
+                          const size_t cap_bytes[2]) GR_MUST_CHECK;
+/* One line per bucket, for the fingerprint. */
+void gr_buckets_print(const gr_buckets *b, gr_text *out);
+
+/* Zeros for parameters that have a slot but that this graph does not use. */
+gr_status gr_pass_fill_slots(gr_graph *g, const gr_buckets *b) GR_MUST_CHECK;
+
+/* Sums each gradient over micro-steps, in its slot. */
+gr_status gr_pass_accumulate(gr_graph *g, const gr_buckets *b) GR_MUST_CHECK;
+
+/* Lays gradients into their slots and adds start and finish nodes per bucket. */
+gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg) GR_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,180 @@
+/*
+ * The plan cache: one entry per role and set of feeds (names, types, shapes). When it is
+ * full, the entry whose last use is longest ago goes.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "step/private.h"
+
+static bool same_feeds(const gr_entry *e, gr_role role, const gr_named *feeds, int n_feeds)
+{
+    if (e->role != role || e->n_feeds != n_feeds)
+        return false;
+    for (int i = 0; i < n_feeds; i++)
+        if (e->feeds[i].dtype != feeds[i].dtype ||
+            !gr_shape_equal(&e->feeds[i].shape, &feeds[i].shape) ||
+            strcmp(e->feeds[i].name, feeds[i].name) != 0)
+            return false;
+    return true;
+}
+
+void gr_entry_destroy(gr_step *s, gr_entry *e)
+{
+    if (!e)
+        return;
+    gr_plan_destroy(e->plan);
+    gr_graph_destroy(e->graph);
+    if (e->input_mem)
+        s->device->ops->free(s->device, e->input_mem);
+    for (int i = 0; e->feeds && i < e->n_feeds; i++)
+        gr_free((void *)(uintptr_t)e->feeds[i].name);
+    gr_free(e->feeds);
+    gr_free(e->feed_of);
+    gr_free(e->inputs);
+    gr_free(e);
+}
+
+static gr_status keep_feeds(gr_entry *e, const gr_named *feeds, int n_feeds)
+{
+    e->feeds = gr_calloc((size_t)n_feeds + 1, sizeof(*e->feeds));
+    if (!e->feeds)
+        return GR_ERR_NOMEM;
+    e->n_feeds = n_feeds;
+    for (int i = 0; i < n_feeds; i++) {
+        GR_TRY(gr_shape_check(&feeds[i].shape, feeds[i].dtype));
+        e->feeds[i] = feeds[i];
+        e->feeds[i].mem = NULL;
+        e->feeds[i].name = gr_strdup(feeds[i].name);
+        if (!e->feeds[i].name)
+            return GR_ERR_NOMEM;
+    }
+    return GR_OK;
+}
+
+static int find_feed(const gr_entry *e, const char *name)
+{
+    int i = 0;
+
+    while (strcmp(e->feeds[i].name, name) != 0)
+        i++; /* the trace took its inputs from these feeds, so it is there */
+    return i;
+}
+
+/* Which feed goes where; off the host every input gets device memory of its own. */
+static gr_status place_inputs(gr_step *s, gr_entry *e)
+{
+    int n = gr_plan_n_inputs(e->plan);
+    size_t at = 0;
+
+    e->feed_of = gr_calloc((size_t)n + 1, sizeof(*e->feed_of));
+    e->inputs = gr_calloc((size_t)n + 1, sizeof(*e->inputs));
+    if (!e->feed_of || !e->inputs)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < n; i++) {
+        e->feed_of[i] = find_feed(e, gr_plan_input(e->plan, i)->name);
+        e->input_bytes += gr_round_up(gr_value_bytes(gr_plan_input(e->plan, i)), 256);
+    }
+    if (gr_step_is_host(s))
+        return GR_OK;
+    GR_TRY(s->device->ops->alloc(s->device, e->input_bytes + 1, &e->input_mem));
+    for (int i = 0; i < n; i++) {
+        e->inputs[i] = (char *)e->input_mem + at;
+        at += gr_round_up(gr_value_bytes(gr_plan_input(e->plan, i)), 256);
+    }
+    return GR_OK;
+}
+
+/* Staging slots grow to the largest entry's need: scalars first, then inputs. */
+static gr_status grow_slots(gr_step *s, const gr_entry *e)
+{
+    const gr_backend_ops *ops = s->device->ops;
+    size_t need = 256 + e->input_bytes;
+
+    if (gr_step_is_host(s) || need <= s->slot_bytes)
+        return GR_OK;
+    GR_TRY(ops->sync(s->device));
+    for (int i = 0; i < 2; i++) {
+        ops->host_free(s->device, s->slot[i]);
+        s->slot[i] = NULL;
+        GR_TRY(ops->host_alloc(s->device, need, &s->slot[i]));
+    }
+    s->slot_bytes = need;
+    return GR_OK;
+}
+
+static gr_status fill_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds)
+{
+    gr_plan_config pc = { .device = s->device, .n_threads = s->n_threads };
+
+    if (s->module)
+        pc.kernels = s->module->kernels;
+    GR_TRY(keep_feeds(e, feeds, n_feeds));
+    GR_TRY(gr_step_build(s, e->role, e->feeds, n_feeds, &e->graph));
+    GR_TRY(gr_step_seal(s));
+    GR_TRY(gr_plan_create(&e->plan, e->graph, &pc));
+    GR_TRY(place_inputs(s, e));
+    GR_TRY(grow_slots(s, e));
+    GR_TRY(gr_step_grow_arena(s, gr_plan_arena_bytes(e->plan)));
+    return gr_plan_bind(e->plan, &s->bases);
+}
+
+static void drop_oldest(gr_step *s)
+{
+    int oldest = 0;
+
+    for (int i = 1; i < s->n_entries; i++)
+        if (s->entries[i]->used_at < s->entries[oldest]->used_at)
+            oldest = i;
+    gr_log(STEP, DEBUG, "plan cache is full at %d; one plan goes", s->n_entries);
+    if (s->last == s->entries[oldest])
+        s->last = NULL;
+    GR_IGNORE(s->device->ops->sync(s->device)); /* a failure shows at the next call */
+    gr_entry_destroy(s, s->entries[oldest]);
+    s->entries[oldest] = s->entries[--s->n_entries];
+}
+
+static gr_status make_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+                            gr_entry **out)
+{
+    gr_entry *e = gr_calloc(1, sizeof(*e));
+    gr_status st;
+
+    if (!e)
+        return GR_ERR_NOMEM;
+    e->role = role;
+    GR_TRY_GOTO(st, fill_entry(s, e, feeds, n_feeds), fail);
+    if (s->n_entries == s->c.max_plans)
+        drop_oldest(s);
+    GR_TRY_GOTO(
+        st, gr_grow((void **)&s->entries, &s->cap_entries, s->n_entries + 1, sizeof(*s->entries)),
+        fail);
+    s->entries[s->n_entries++] = e;
+    s->n_plans_made++;
+    *out = e;
+    return GR_OK;
+
+fail:
+    gr_entry_destroy(s, e);
+    return st;
+}
+
+gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+                        gr_entry **out)
+{
+    gr_entry *e = NULL;
+
+    for (int i = 0; i < s->n_entries && !e; i++)
+        if (same_feeds(s->entries[i], role, feeds, n_feeds))
+            e = s->entries[i];
+    if (!e && s->sealed && !s->can_train && role != GR_ROLE_EVAL)
+        return gr_fail(GR_ERR_ARG, "the state was laid out by an evaluation; plan a training "
+                                   "shape with gr_step_plan() before the first gr_step_eval()");
+    if (!e)
+        GR_TRY(make_entry(s, role, feeds, n_feeds, &e));
+    e->used_at = ++s->clock;
+    *out = e;
+    return GR_OK;
+}

@@ -1,0 +1,210 @@
+/*
+ * The pipeline: the ordered table of passes that turns a trace into a step. After each
+ * pass the graph is sorted and verified, so a broken one is named by the pass that broke
+ * it; and it can be dumped.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "step/private.h"
+
+typedef struct build {
+    gr_step *s;
+    gr_role role;
+    gr_graph *g;
+} build;
+
+static bool trains(const build *b)
+{
+    return b->role != GR_ROLE_EVAL;
+}
+
+static bool has_amp(const build *b)
+{
+    return b->s->c.amp != GR_AMP_NONE;
+}
+
+static bool accumulates(const build *b)
+{
+    return b->role == GR_ROLE_MICRO || b->role == GR_ROLE_LAST;
+}
+
+static bool updates(const build *b)
+{
+    return b->role == GR_ROLE_WHOLE || b->role == GR_ROLE_LAST;
+}
+
+static bool exchanges(const build *b)
+{
+    return updates(b) && gr_pg_size(b->s->group) > 1;
+}
+
+static bool always(const build *b)
+{
+    (void)b;
+    return true;
+}
+
+static gr_status trace(build *b)
+{
+    GR_TRY(b->s->c.trace(b->g, b->s->c.user));
+    GR_TRY(gr_graph_status(b->g));
+    if (trains(b) && !b->g->loss)
+        return gr_fail(GR_ERR_ARG, "the training trace did not call gr_loss()");
+    return GR_OK;
+}
+
+/* Slots are made once, by the first training graph, and are then the same for all. */
+static gr_status make_buckets(gr_step *s, const gr_graph *g)
+{
+    size_t caps[2] = { s->c.first_bucket_bytes, s->c.bucket_bytes };
+    bool *used;
+    gr_status st;
+
+    if (s->has_buckets)
+        return GR_OK;
+    used = gr_calloc((size_t)s->vars->n + 1, sizeof(*used));
+    if (!used)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < g->n_grads; i++)
+        used[i] = g->grads[i] != NULL;
+    st = gr_buckets_make(&s->buckets, s->arena, s->vars, used, caps);
+    gr_free(used);
+    s->has_buckets = st == GR_OK;
+    return st;
+}
+
+/* A later graph may leave a parameter out (its slot is zero then), not bring a new one. */
+static gr_status check_slots(const gr_step *s, const gr_graph *g)
+{
+    for (int i = 0; i < g->n_grads; i++) {
+        bool found = !g->grads[i];
+
+        for (int k = 0; k < s->buckets.n_slots && !found; k++)
+            found = s->buckets.var[k]->index == i;
+        if (!found)
+            return gr_fail(GR_ERR_ARG,
+                           "parameter '%s' has a gradient here but had none in the first trace",
+                           s->vars->list[i]->name);
+    }
+    return GR_OK;
+}
+
+static gr_status autodiff(build *b)
+{
+    gr_var *scale;
+
+    GR_TRY(gr_loss_scale_var(b->s->vars, &b->s->update, &scale));
+    GR_TRY(gr_pass_autodiff(b->g, 1.0 / b->s->c.accumulate, scale));
+    GR_TRY(make_buckets(b->s, b->g));
+    GR_TRY(check_slots(b->s, b->g));
+    if (accumulates(b) || exchanges(b))
+        return gr_pass_fill_slots(b->g, &b->s->buckets);
+    return GR_OK;
+}
+
+static gr_status amp(build *b)
+{
+    return gr_pass_amp(b->g, b->s->c.amp == GR_AMP_BF16 ? GR_BF16 : GR_F16);
+}
+
+static gr_status accumulate(build *b)
+{
+    return gr_pass_accumulate(b->g, &b->s->buckets);
+}
+
+static gr_status sync(build *b)
+{
+    return gr_pass_sync(b->g, &b->s->buckets, b->s->group);
+}
+
+static gr_status update(build *b)
+{
+    return gr_pass_update(b->g, &b->s->update);
+}
+
+/* What a training graph keeps is what has an effect: gradients alone are none. */
+static gr_status prune(build *b)
+{
+    b->g->n_grads = 0;
+    return gr_graph_prune(b->g);
+}
+
+static const struct pass {
+    const char *name;
+    bool (*wanted)(const build *b);
+    gr_status (*run)(build *b);
+} passes[] = {
+    { "trace", always, trace },  { "autodiff", trains, autodiff },
+    { "amp", has_amp, amp },     { "accumulate", accumulates, accumulate },
+    { "sync", exchanges, sync }, { "update", updates, update },
+    { "prune", always, prune },
+};
+
+#define N_PASSES ((int)(sizeof(passes) / sizeof(passes[0])))
+
+gr_status gr_step_check_pass_name(const char *name)
+{
+    gr_text known = GR_TEXT_INIT;
+    gr_status st;
+
+    if (strcmp(name, "all") == 0)
+        return GR_OK;
+    for (int i = 0; i < N_PASSES; i++) {
+        if (strcmp(name, passes[i].name) == 0) {
+            gr_text_fini(&known);
+            return GR_OK;
+        }
+        gr_text_addf(&known, "%s, ", passes[i].name);
+    }
+    st = gr_fail(GR_ERR_ARG, "no pass is called '%s'; there are %sand all", name,
+                 gr_text_str(&known));
+    gr_text_fini(&known);
+    return st;
+}
+
+static gr_status dump(const build *b, const char *pass)
+{
+    const gr_step_config *c = &b->s->c;
+    gr_text t = GR_TEXT_INIT;
+    gr_status st;
+
+    if (!c->dump || !c->dump_after ||
+        (strcmp(c->dump_after, pass) != 0 && strcmp(c->dump_after, "all") != 0))
+        return GR_OK;
+    gr_graph_print(b->g, &t);
+    st = gr_text_status(&t);
+    if (st == GR_OK)
+        c->dump(c->dump_arg, pass, gr_text_str(&t));
+    gr_text_fini(&t);
+    return st;
+}
+
+static gr_status run_pass(build *b, const struct pass *p)
+{
+    if (!p->wanted(b))
+        return GR_OK;
+    GR_TRY(p->run(b));
+    GR_TRY(gr_graph_sort(b->g));
+    GR_TRY(gr_graph_verify(b->g, p->name));
+    return dump(b, p->name);
+}
+
+gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+                        gr_graph **out)
+{
+    build b = { .s = s, .role = role };
+    gr_status st = GR_OK;
+
+    GR_TRY(gr_graph_create(&b.g, s->vars, role != GR_ROLE_EVAL, feeds, n_feeds));
+    for (int i = 0; i < N_PASSES && st == GR_OK; i++)
+        st = run_pass(&b, &passes[i]);
+    if (st != GR_OK) {
+        gr_graph_destroy(b.g);
+        return st;
+    }
+    gr_log(STEP, DEBUG, "built a graph of %d nodes", b.g->n_nodes);
+    *out = b.g;
+    return GR_OK;
+}

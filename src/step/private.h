@@ -1,0 +1,98 @@
+/*
+ * A step from the inside. One per rank, one thread.
+ *
+ * (1) The first plan seals the state: variables are laid out, filled and compared
+ *     across ranks; buckets are made from the same table. Nothing moves afterwards.
+ * (2) An entry is one traced graph and its plan, for one role and one set of feeds.
+ *     All entries share state, exchange and one arena as large as the largest needs.
+ * (3) Two staging slots hold scalars and inputs on their way to a device that is not
+ *     the host; a slot is written again only when its copies are done.
+ */
+#ifndef GR_STEP_PRIVATE_H
+#define GR_STEP_PRIVATE_H
+
+#include "base/pool.h"
+#include "exec/plan.h"
+#include "gradus/step.h"
+#include "op/module.h"
+#include "optim/optim.h"
+#include "pass/pass.h"
+
+typedef enum gr_role {
+    GR_ROLE_EVAL,
+    GR_ROLE_WHOLE, /* forward, backward, exchange, update */
+    GR_ROLE_MICRO, /* forward, backward into the slots */
+    GR_ROLE_LAST   /* the micro-step that also exchanges and updates */
+} gr_role;
+
+typedef struct gr_entry {
+    gr_role role;
+    gr_named *feeds; /* names, types, shapes; mem is NULL. Owned with the names */
+    int n_feeds;
+    gr_graph *graph;
+    gr_plan *plan;
+    int *feed_of;    /* plan input -> feed */
+    void **inputs;   /* device address of each plan input */
+    void *input_mem; /* device memory of all inputs; NULL on a host device */
+    size_t input_bytes;
+    uint64_t used_at; /* of the step's clock of uses */
+} gr_entry;
+
+struct gr_step {
+    gr_step_config c;        /* strings borrowed from the caller until create returns: copied */
+    gr_arena *arena;         /* strings, buckets */
+    const gr_module *module; /* NULL on the CPU */
+    gr_device *device;
+    gr_pg *group; /* of the device; equals c.pg on the CPU; owned otherwise */
+    gr_pool *pool;
+    int n_threads;
+
+    gr_update_config update;
+    gr_vars *vars;
+    gr_buckets buckets;
+    bool has_buckets, sealed, can_train;
+
+    gr_entry **entries;
+    int n_entries, cap_entries;
+    gr_entry *last; /* of the latest run; NULL before */
+    uint64_t clock;
+    int64_t n_plans_made;
+
+    gr_bases bases;
+    size_t arena_bytes, exchange_bytes;
+    gr_scalars *scalars; /* device memory */
+    void *slot[2];       /* pinned: scalars, then inputs */
+    size_t slot_bytes;
+    int next_slot;
+
+    int micro;
+    int64_t n_updates;
+};
+
+static inline bool gr_step_is_host(const gr_step *s)
+{
+    return s->device->ops->is_host;
+}
+
+/* device.c: opens device, module, group and pool as the config says. */
+gr_status gr_step_open_device(gr_step *s) GR_MUST_CHECK;
+void gr_step_close_device(gr_step *s);
+
+/* pipeline.c: traces and runs the passes of `role`; *out is verified. */
+gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+                        gr_graph **out) GR_MUST_CHECK;
+gr_status gr_step_check_pass_name(const char *name) GR_MUST_CHECK;
+
+/* cache.c: the entry for these feeds, made when there is none. */
+gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+                        gr_entry **out) GR_MUST_CHECK;
+void gr_entry_destroy(gr_step *s, gr_entry *e);
+
+/* state.c */
+gr_status gr_step_seal(gr_step *s) GR_MUST_CHECK;
+gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes) GR_MUST_CHECK;
+
+/* fingerprint.c: what all ranks must agree on, lines "key = value". */
+gr_status gr_step_compare(gr_step *s) GR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,251 @@
+/* Running: scalars and inputs go up, the plan runs, outputs and numbers are read back. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "base/size.h"
+#include "op/update/update.h"
+#include "step/private.h"
+
+static gr_role train_role(const gr_step *s)
+{
+    if (s->c.accumulate == 1)
+        return GR_ROLE_WHOLE;
+    return s->micro + 1 == s->c.accumulate ? GR_ROLE_LAST : GR_ROLE_MICRO;
+}
+
+static gr_status check_feeds(const gr_named *feeds, int n_feeds)
+{
+    for (int i = 0; i < n_feeds; i++)
+        if (!feeds[i].mem && gr_shape_count(&feeds[i].shape) > 0)
+            return gr_fail(GR_ERR_ARG, "feed '%s' has no memory", feeds[i].name);
+    return GR_OK;
+}
+
+/* On the host kernels read the caller's memory itself. */
+static gr_status send_host(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
+{
+    *s->scalars = *v;
+    for (int i = 0; i < gr_plan_n_inputs(e->plan); i++)
+        e->inputs[i] = feeds[e->feed_of[i]].mem;
+    return GR_OK;
+}
+
+static gr_status send_device(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
+{
+    const gr_backend_ops *ops = s->device->ops;
+    int slot = s->next_slot;
+    char *mem = s->slot[slot];
+    size_t at = 256;
+
+    GR_TRY(ops->slot_wait(s->device, slot));
+    memcpy(mem, v, sizeof(*v));
+    GR_TRY(ops->upload(s->device, s->scalars, mem, sizeof(*v)));
+    for (int i = 0; i < gr_plan_n_inputs(e->plan); i++) {
+        size_t n_bytes = gr_value_bytes(gr_plan_input(e->plan, i));
+
+        if (n_bytes > 0) {
+            memcpy(mem + at, feeds[e->feed_of[i]].mem, n_bytes);
+            GR_TRY(ops->upload(s->device, e->inputs[i], mem + at, n_bytes));
+        }
+        at += gr_round_up(n_bytes, 256);
+    }
+    s->next_slot = 1 - slot;
+    return ops->slot_mark(s->device, slot);
+}
+
+static gr_status poll_group(void *pg)
+{
+    return gr_pg_poll(pg);
+}
+
+static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr)
+{
+    gr_scalars v = {
+        .lr = (float)lr,
+        .micro = (uint32_t)s->micro,
+        .step = (uint64_t)s->n_updates,
+        .seed = s->c.seed,
+        .sample = n_feeds > 0 && feeds[0].shape.n_dims > 0
+                      ? (uint64_t)gr_pg_rank(s->c.pg) * (uint64_t)feeds[0].shape.dim[0]
+                      : 0,
+    };
+    gr_run r = { .inputs = e->inputs, .pool = s->pool };
+
+    GR_TRY(check_feeds(feeds, n_feeds));
+    if (gr_step_is_host(s)) {
+        GR_TRY(send_host(s, e, feeds, &v));
+        if (gr_pg_size(s->group) > 1 && e->role != GR_ROLE_EVAL) {
+            r.poll = poll_group;
+            r.poll_arg = s->group;
+        }
+    } else {
+        GR_TRY(send_device(s, e, feeds, &v));
+    }
+    s->last = e;
+    return gr_plan_run(e->plan, &r);
+}
+
+gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_feeds)
+{
+    gr_entry *e;
+
+    if (!training)
+        return gr_step_entry(s, GR_ROLE_EVAL, feeds, n_feeds, &e);
+    if (s->c.accumulate == 1)
+        return gr_step_entry(s, GR_ROLE_WHOLE, feeds, n_feeds, &e);
+    /* The updating graph first: it is the one that uses every variable. */
+    GR_TRY(gr_step_entry(s, GR_ROLE_LAST, feeds, n_feeds, &e));
+    return gr_step_entry(s, GR_ROLE_MICRO, feeds, n_feeds, &e);
+}
+
+gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double lr)
+{
+    gr_entry *e;
+
+    if (!s->sealed)
+        GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
+    GR_TRY(gr_step_entry(s, train_role(s), feeds, n_feeds, &e));
+    GR_TRY(run_entry(s, e, feeds, n_feeds, lr));
+    s->micro = (s->micro + 1) % s->c.accumulate;
+    if (s->micro == 0)
+        s->n_updates++;
+    return GR_OK;
+}
+
+gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
+{
+    gr_entry *e;
+
+    GR_TRY(gr_step_entry(s, GR_ROLE_EVAL, feeds, n_feeds, &e));
+    return run_entry(s, e, feeds, n_feeds, 0);
+}
+
+gr_status gr_step_sync(gr_step *s)
+{
+    GR_TRY(s->device->ops->sync(s->device));
+    if (s->last)
+        return gr_plan_check_fault(s->last->plan, s->bases.fault);
+    return GR_OK;
+}
+
+static const gr_value *find_output(const gr_entry *e, const char *name)
+{
+    for (int i = 0; i < e->graph->n_outputs; i++)
+        if (strcmp(e->graph->outputs[i].name, name) == 0)
+            return e->graph->outputs[i].value;
+    return NULL;
+}
+
+/* A caller may read a 16-bit output as f32: mixed precision is not its business. */
+static bool can_widen(gr_dtype from, gr_dtype to)
+{
+    return to == GR_F32 && (from == GR_BF16 || from == GR_F16);
+}
+
+/* In place, from the last element down: the wide ones overwrite only what was read. */
+static void widen(const gr_vec *v, gr_dtype from)
+{
+    const uint16_t *src = v->mem;
+    float *dst = v->mem;
+
+    for (size_t i = v->n_elem; i-- > 0;)
+        dst[i] = from == GR_BF16 ? gr_bf16_to_f32(src[i]) : gr_f16_to_f32(src[i]);
+}
+
+static gr_status check_read(const gr_value *v, const char *name, gr_vec dst)
+{
+    char text[GR_SHAPE_TEXT];
+
+    if (!v)
+        return gr_fail(GR_ERR_ARG, "read: the last run has no output '%s'", name);
+    if ((size_t)gr_shape_count(&v->shape) == dst.n_elem &&
+        (v->dtype == dst.dtype || can_widen(v->dtype, dst.dtype)))
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG, "read: output '%s' is %s %s, asked for as %zu x %s", name,
+                   gr_dtype_name(v->dtype), gr_shape_text(&v->shape, text, sizeof(text)),
+                   dst.n_elem, gr_dtype_name(dst.dtype));
+}
+
+gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst)
+{
+    const gr_value *v;
+
+    if (!s->last)
+        return gr_fail(GR_ERR_ARG, "read: nothing has run yet");
+    v = find_output(s->last, output);
+    GR_TRY(check_read(v, output, dst));
+    GR_TRY(s->device->ops->download(s->device, dst.mem, gr_plan_address(s->last->plan, v),
+                                    gr_value_bytes(v)));
+    GR_TRY(gr_step_sync(s));
+    if (v->dtype != dst.dtype)
+        widen(&dst, v->dtype);
+    return GR_OK;
+}
+
+static gr_status read_var(gr_step *s, const char *name, void *dst, size_t n_bytes)
+{
+    const gr_var *v = gr_vars_find(s->vars, name);
+
+    if (!v || !s->sealed)
+        return GR_OK;
+    return s->device->ops->download(s->device, dst, (char *)s->bases.state + v->offset, n_bytes);
+}
+
+static int64_t count_params(const gr_vars *vars)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < vars->n; i++)
+        if (vars->list[i]->kind == GR_VAR_PARAM && !vars->list[i]->frozen)
+            n += gr_shape_count(&vars->list[i]->shape);
+    return n;
+}
+
+gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out)
+{
+    float control[GR_CONTROL_COUNT] = { 1, 0, NAN, 1 };
+    const gr_value *c = s->last ? s->last->graph->control : NULL;
+    float scale = 1;
+    int64_t skipped = 0;
+
+    GR_TRY(read_var(s, GR_VAR_SCALE, &scale, sizeof(scale)));
+    GR_TRY(read_var(s, GR_VAR_SKIPPED, &skipped, sizeof(skipped)));
+    if (c)
+        GR_TRY(s->device->ops->download(s->device, control, gr_plan_address(s->last->plan, c),
+                                        sizeof(control)));
+    GR_TRY(gr_step_sync(s));
+    *out = (gr_step_stats){
+        .n_steps = s->n_updates,
+        .n_skipped = skipped,
+        .grad_norm = (double)control[GR_CONTROL_NORM],
+        .loss_scale = (double)scale,
+        .arena_bytes = s->arena_bytes,
+        .state_bytes = s->vars->n_bytes,
+        .exchange_bytes = s->exchange_bytes,
+        .n_params = count_params(s->vars),
+        .n_plans = s->n_entries,
+        .n_plans_made = s->n_plans_made,
+    };
+    return GR_OK;
+}
+
+gr_status gr_step_describe(gr_step *s, char **out)
+{
+    gr_text t = GR_TEXT_INIT;
+    gr_status st;
+
+    gr_text_add(&t, "device: ");
+    s->device->ops->describe(s->device, &t);
+    gr_text_addf(&t, "\nthreads: %d\nstate: %zu bytes\nexchange: %zu bytes\narena: %zu bytes\n",
+                 s->n_threads, s->vars->n_bytes, s->exchange_bytes, s->arena_bytes);
+    if (s->last)
+        gr_plan_print(s->last->plan, &t);
+    st = gr_text_status(&t);
+    *out = st == GR_OK ? strdup(gr_text_str(&t)) : NULL;
+    gr_text_fini(&t);
+    if (st == GR_OK && !*out)
+        return gr_fail(GR_ERR_NOMEM, "no memory for a description");
+    return st;
+}

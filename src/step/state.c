@@ -1,0 +1,211 @@
+/*
+ * State: laid out at the first plan, given out as a snapshot and taken back. Also the
+ * arena, which grows to the largest plan's need.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "step/private.h"
+
+#define KEY_STEP "gradus.step"
+#define KEY_SEED "gradus.seed"
+
+static gr_status fill_state(gr_step *s)
+{
+    const gr_backend_ops *ops = s->device->ops;
+    void *host;
+    gr_status st;
+
+    if (gr_step_is_host(s))
+        return gr_vars_fill(s->vars, s->c.seed, s->bases.state);
+    GR_TRY(ops->host_alloc(s->device, s->vars->n_bytes + 1, &host));
+    st = gr_vars_fill(s->vars, s->c.seed, host);
+    if (st == GR_OK)
+        st = ops->upload(s->device, s->bases.state, host, s->vars->n_bytes);
+    if (st == GR_OK)
+        st = ops->sync(s->device);
+    ops->host_free(s->device, host);
+    return st;
+}
+
+static gr_status alloc_exchange(gr_step *s)
+{
+    s->exchange_bytes = s->buckets.n_bytes;
+    if (gr_pg_size(s->group) > 1)
+        return gr_pg_exchange(s->group, s->device, s->exchange_bytes, &s->bases.exchange);
+    if (s->c.accumulate == 1)
+        s->exchange_bytes = 0;
+    return s->device->ops->alloc(s->device, s->exchange_bytes + 1, &s->bases.exchange);
+}
+
+/* Ranks are compared before they share memory: a layout that differs is named, not hit. */
+gr_status gr_step_seal(gr_step *s)
+{
+    const gr_backend_ops *ops = s->device->ops;
+    void *mem;
+
+    if (s->sealed)
+        return GR_OK;
+    GR_TRY(gr_vars_seal(s->vars));
+    s->can_train = s->has_buckets;
+    if (s->can_train)
+        GR_TRY(gr_step_compare(s));
+    GR_TRY(ops->alloc(s->device, s->vars->n_bytes + 1, &s->bases.state));
+    GR_TRY(ops->alloc(s->device, sizeof(gr_scalars), &mem));
+    s->scalars = mem;
+    s->bases.scalars = mem;
+    GR_TRY(ops->host_alloc(s->device, sizeof(gr_fault), &mem));
+    memset(mem, 0, sizeof(gr_fault));
+    s->bases.fault = mem;
+    GR_TRY(fill_state(s));
+    if (s->can_train)
+        GR_TRY(alloc_exchange(s));
+    s->sealed = true;
+    return GR_OK;
+}
+
+gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes)
+{
+    const gr_backend_ops *ops = s->device->ops;
+
+    if (s->bases.arena && n_bytes <= s->arena_bytes)
+        return GR_OK;
+    GR_TRY(ops->sync(s->device));
+    ops->free(s->device, s->bases.arena);
+    s->bases.arena = NULL;
+    s->last = NULL; /* its outputs lay in the old arena */
+    GR_TRY(ops->alloc(s->device, n_bytes + 1, &s->bases.arena));
+    s->arena_bytes = n_bytes;
+    for (int i = 0; i < s->n_entries; i++)
+        GR_TRY(gr_plan_bind(s->entries[i]->plan, &s->bases));
+    return GR_OK;
+}
+
+static gr_status check_between_updates(const gr_step *s, const char *what)
+{
+    if (!s->sealed)
+        return gr_fail(GR_ERR_ARG, "%s: there is no state before the first plan", what);
+    if (s->micro != 0)
+        return gr_fail(GR_ERR_ARG, "%s: micro-step %d of %d is under way; finish the update first",
+                       what, s->micro, s->c.accumulate);
+    return GR_OK;
+}
+
+static size_t var_bytes(const gr_var *v)
+{
+    return (size_t)gr_shape_count(&v->shape) * gr_dtype_bytes(v->dtype);
+}
+
+static gr_status set_number(gr_snapshot *snap, const char *key, uint64_t n)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+    return gr_snapshot_set(snap, key, text);
+}
+
+static gr_status save_into(gr_step *s, gr_snapshot *snap)
+{
+    const gr_backend_ops *ops = s->device->ops;
+
+    for (int i = 0; i < s->vars->n; i++) {
+        const gr_var *v = s->vars->list[i];
+        void *mem;
+
+        GR_TRY(gr_snapshot_add(snap, v->name, v->dtype, v->shape, &mem));
+        GR_TRY(ops->download(s->device, mem, (char *)s->bases.state + v->offset, var_bytes(v)));
+    }
+    GR_TRY(ops->sync(s->device));
+    GR_TRY(set_number(snap, KEY_STEP, (uint64_t)s->n_updates));
+    return set_number(snap, KEY_SEED, s->c.seed);
+}
+
+gr_status gr_step_save(gr_step *s, gr_snapshot **out)
+{
+    gr_snapshot *snap;
+    gr_status st;
+
+    GR_TRY(check_between_updates(s, "save"));
+    GR_TRY(gr_snapshot_create(&snap));
+    st = save_into(s, snap);
+    if (st != GR_OK) {
+        gr_snapshot_destroy(snap);
+        return st;
+    }
+    *out = snap;
+    return GR_OK;
+}
+
+/* Everything is checked before anything is written: a refused restore changes nothing. */
+static gr_status check_tensor(const gr_var *v, const gr_named *t)
+{
+    char a[GR_SHAPE_TEXT], b[GR_SHAPE_TEXT];
+
+    if (!t)
+        return gr_fail(GR_ERR_ARG, "restore: the snapshot has no '%s'", v->name);
+    if (t->dtype == v->dtype && gr_shape_equal(&t->shape, &v->shape))
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG, "restore: '%s' is %s %s in the snapshot, %s %s here", v->name,
+                   gr_dtype_name(t->dtype), gr_shape_text(&t->shape, a, sizeof(a)),
+                   gr_dtype_name(v->dtype), gr_shape_text(&v->shape, b, sizeof(b)));
+}
+
+static gr_status check_snapshot(const gr_step *s, const gr_snapshot *snap)
+{
+    for (int i = 0; i < s->vars->n; i++)
+        GR_TRY(check_tensor(s->vars->list[i], gr_snapshot_find(snap, s->vars->list[i]->name)));
+    for (int i = 0; i < gr_snapshot_count(snap); i++)
+        if (!gr_vars_find(s->vars, gr_snapshot_at(snap, i)->name))
+            return gr_fail(GR_ERR_ARG, "restore: the snapshot has '%s', which this model has not",
+                           gr_snapshot_at(snap, i)->name);
+    return GR_OK;
+}
+
+static gr_status read_number(const gr_snapshot *snap, const char *key, uint64_t *out)
+{
+    const char *text = gr_snapshot_get(snap, key);
+    char *end;
+
+    if (!text)
+        return gr_fail(GR_ERR_ARG, "restore: the snapshot has no entry '%s'", key);
+    *out = strtoull(text, &end, 10);
+    if (end == text || *end != '\0')
+        return gr_fail(GR_ERR_FORMAT, "restore: entry '%s' is '%s', not a number", key, text);
+    return GR_OK;
+}
+
+static gr_status write_state(gr_step *s, const gr_snapshot *snap)
+{
+    const gr_backend_ops *ops = s->device->ops;
+    void *pinned;
+    gr_status st;
+
+    GR_TRY(ops->host_alloc(s->device, s->vars->n_bytes + 1, &pinned));
+    memset(pinned, 0, s->vars->n_bytes);
+    for (int i = 0; i < s->vars->n; i++) {
+        const gr_var *v = s->vars->list[i];
+
+        memcpy((char *)pinned + v->offset, gr_snapshot_find(snap, v->name)->mem, var_bytes(v));
+    }
+    st = ops->upload(s->device, s->bases.state, pinned, s->vars->n_bytes);
+    if (st == GR_OK)
+        st = ops->sync(s->device);
+    ops->host_free(s->device, pinned);
+    return st;
+}
+
+gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap)
+{
+    uint64_t step, seed;
+
+    GR_TRY(check_between_updates(s, "restore"));
+    GR_TRY(check_snapshot(s, snap));
+    GR_TRY(read_number(snap, KEY_STEP, &step));
+    GR_TRY(read_number(snap, KEY_SEED, &seed));
+    GR_TRY(write_state(s, snap));
+    s->n_updates = (int64_t)step;
+    s->c.seed = seed;
+    return GR_OK;
+}

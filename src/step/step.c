@@ -1,0 +1,109 @@
+/* Creating and ending a step; checking what the caller asks for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "step/private.h"
+
+static gr_status check_counts(const gr_step_config *c)
+{
+    if (!c->trace)
+        return gr_fail(GR_ERR_ARG, "step: trace is NULL");
+    if (c->accumulate < 1)
+        return gr_fail(GR_ERR_ARG, "step: accumulate is %d, must be at least 1", c->accumulate);
+    if (c->max_plans < 2)
+        return gr_fail(GR_ERR_ARG, "step: max_plans is %d, must be at least 2", c->max_plans);
+    if (c->n_threads < 0)
+        return gr_fail(GR_ERR_ARG, "step: n_threads is %d, must not be negative", c->n_threads);
+    if (c->bucket_bytes == 0 || c->first_bucket_bytes == 0)
+        return gr_fail(GR_ERR_ARG, "step: bucket caps must be at least 1 byte");
+    return GR_OK;
+}
+
+static gr_status check_config(const gr_step_config *c)
+{
+    GR_TRY(check_counts(c));
+    if (!(c->clip_norm >= 0))
+        return gr_fail(GR_ERR_ARG, "step: clip_norm is %g, must be 0 or more", c->clip_norm);
+    if (!(c->init_scale > 0))
+        return gr_fail(GR_ERR_ARG, "step: init_scale is %g, must be positive", c->init_scale);
+    if (c->amp != GR_AMP_NONE && c->amp != GR_AMP_BF16 && c->amp != GR_AMP_F16)
+        return gr_fail(GR_ERR_ARG, "step: unknown amp %d", (int)c->amp);
+    if (c->dump_after)
+        GR_TRY(gr_step_check_pass_name(c->dump_after));
+    return gr_optim_check(&c->optim);
+}
+
+/* The caller's strings may go after create: keep our own. */
+static gr_status keep_text(gr_step *s, const char **text, const char *otherwise)
+{
+    *text = gr_arena_strdup(s->arena, *text ? *text : otherwise);
+    return *text ? GR_OK : GR_ERR_NOMEM;
+}
+
+static gr_status keep_config(gr_step *s, const gr_step_config *c)
+{
+    s->c = *c;
+    GR_TRY(keep_text(s, &s->c.device, "auto"));
+    GR_TRY(keep_text(s, &s->c.group, "auto"));
+    GR_TRY(keep_text(s, &s->c.config_text, ""));
+    if (s->c.dump_after)
+        GR_TRY(keep_text(s, &s->c.dump_after, ""));
+    s->update = (gr_update_config){ .optim = c->optim,
+                                    .clip_norm = c->clip_norm,
+                                    .scale_loss = c->amp == GR_AMP_F16,
+                                    .init_scale = c->init_scale };
+    return GR_OK;
+}
+
+gr_status gr_step_create(gr_step **out, const gr_step_config *config)
+{
+    gr_step *s;
+    gr_status st;
+
+    GR_TRY(check_config(config));
+    s = gr_calloc(1, sizeof(*s));
+    if (!s)
+        return GR_ERR_NOMEM;
+    GR_TRY_GOTO(st, gr_arena_create(&s->arena), fail);
+    GR_TRY_GOTO(st, keep_config(s, config), fail);
+    GR_TRY_GOTO(st, gr_vars_create(&s->vars), fail);
+    GR_TRY_GOTO(st, gr_step_open_device(s), fail);
+    *out = s;
+    return GR_OK;
+
+fail:
+    gr_step_destroy(s);
+    return st;
+}
+
+static void free_memory(gr_step *s)
+{
+    const gr_backend_ops *ops = s->device->ops;
+
+    ops->free(s->device, s->bases.arena);
+    ops->free(s->device, s->bases.state);
+    ops->free(s->device, s->scalars);
+    if (gr_pg_size(s->c.pg) == 1)
+        ops->free(s->device, s->bases.exchange);
+    ops->host_free(s->device, s->bases.fault);
+    ops->host_free(s->device, s->slot[0]);
+    ops->host_free(s->device, s->slot[1]);
+}
+
+void gr_step_destroy(gr_step *s)
+{
+    if (!s)
+        return;
+    if (s->device) {
+        GR_IGNORE(s->device->ops->sync(s->device)); /* ending anyway */
+        for (int i = 0; i < s->n_entries; i++)
+            gr_entry_destroy(s, s->entries[i]);
+        free_memory(s);
+    }
+    gr_step_close_device(s);
+    gr_free(s->entries);
+    gr_vars_destroy(s->vars);
+    gr_arena_destroy(s->arena);
+    gr_free(s);
+}
