@@ -60,6 +60,16 @@ static gr_status poll_group(void *pg)
     return gr_pg_poll(pg);
 }
 
+/* A fault is reported once: the caller may go on with better data. */
+static gr_status take_fault(gr_step *s)
+{
+    gr_status st = s->last ? gr_plan_check_fault(s->last->plan, s->bases.fault) : GR_OK;
+
+    if (st != GR_OK)
+        memset(s->bases.fault, 0, sizeof(*s->bases.fault));
+    return st;
+}
+
 static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr)
 {
     gr_scalars v = {
@@ -72,6 +82,7 @@ static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n
                       : 0,
     };
     gr_run r = { .inputs = e->inputs, .pool = s->pool };
+    gr_status st;
 
     GR_TRY(check_feeds(feeds, n_feeds));
     if (gr_step_is_host(s)) {
@@ -84,7 +95,10 @@ static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n
         GR_TRY(send_device(s, e, feeds, &v));
     }
     s->last = e;
-    return gr_plan_run(e->plan, &r);
+    st = gr_plan_run(e->plan, &r);
+    if (st != GR_OK)
+        memset(s->bases.fault, 0, sizeof(*s->bases.fault));
+    return st;
 }
 
 gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_feeds)
@@ -125,9 +139,7 @@ gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
 gr_status gr_step_sync(gr_step *s)
 {
     GR_TRY(s->device->ops->sync(s->device));
-    if (s->last)
-        return gr_plan_check_fault(s->last->plan, s->bases.fault);
-    return GR_OK;
+    return take_fault(s);
 }
 
 static const gr_value *find_output(const gr_entry *e, const char *name)

@@ -1,0 +1,47 @@
+/*
+ * The device that is none: gives memory, so that addresses can be planned and data
+ * carried through, and has no hardware behind it. Tests use it as it is, or copy its
+ * table and replace single slots to watch or to fail.
+ */
+#include "backend/host.h"
+
+static gr_status null_open(gr_device **out, int index)
+{
+    return gr_host_open(&gr_backend_null, index, out);
+}
+
+static int null_count(void)
+{
+    return 1;
+}
+
+static void null_describe(gr_device *d, gr_text *out)
+{
+    (void)d;
+    gr_text_add(out, "no device");
+}
+
+const gr_backend_ops gr_backend_null = {
+    .name = "null",
+    .is_host = true,
+    .can_capture = false,
+    .open = null_open,
+    .close = gr_host_close,
+    .count = null_count,
+    .describe = null_describe,
+    .alloc = gr_host_alloc,
+    .free = gr_host_free,
+    .host_alloc = gr_host_alloc,
+    .host_free = gr_host_free,
+    .upload = gr_host_copy,
+    .download = gr_host_copy,
+    .zero = gr_host_zero,
+    .sync = gr_host_sync,
+    .stream = gr_host_stream,
+    .slot_mark = gr_host_slot,
+    .slot_wait = gr_host_slot,
+    .capture_begin = gr_host_capture_begin,
+    .capture_end = gr_host_capture_end,
+    .capture_launch = gr_host_capture_launch,
+    .capture_free = gr_host_capture_free,
+};

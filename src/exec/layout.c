@@ -1,0 +1,292 @@
+/*
+ * The memory plan, in two halves: lives from the graph, offsets from the lives.
+ *
+ * Lives (places in the running order):
+ * (1) a root value begins at its producer and ends at the last node that reads it, or
+ *     reads or makes an alias of it;
+ * (2) outputs, the loss and the control value end after the last node;
+ * (3) a value without memory (GR_SPACE_NONE) is the token of something that goes on
+ *     alone: whatever its producer read or wrote lives until the token's last reader;
+ * (4) a workspace lives in its node only.
+ *
+ * Offsets: extents are placed one by one, each into the smallest gap that fits among
+ * those placed before whose life touches its own, else behind them. The order decides
+ * how good that is and no order is best for all graphs, so a few are tried and the
+ * smallest result is kept. Time is quadratic in the number of extents, once per plan.
+ */
+#include "exec/layout.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* ---- lives ---- */
+
+static const gr_value *arena_root(const gr_value *v)
+{
+    const gr_value *root = gr_value_root(v);
+
+    return root->space == GR_SPACE_ARENA ? root : NULL;
+}
+
+static void live_until(gr_layout *l, const gr_value *v, int place)
+{
+    const gr_value *root = arena_root(v);
+    gr_extent *e;
+
+    if (!root)
+        return;
+    GR_BUG_IF(l->of_value[root->id] < 0); /* read before it is made */
+    e = &l->extents[l->of_value[root->id]];
+    if (e->last < place)
+        e->last = place;
+}
+
+static gr_status add_extent(gr_layout *l, size_t n_bytes, int place, int *index)
+{
+    gr_extent *e = &l->extents[l->n_extents];
+
+    if (n_bytes > SIZE_MAX / 2)
+        return gr_fail(GR_ERR_ARG, "%zu bytes are more than memory can hold", n_bytes);
+    e->n_bytes = gr_round_up(n_bytes > 0 ? n_bytes : 1, GR_LAYOUT_ALIGN);
+    e->first = e->last = place;
+    *index = l->n_extents++;
+    return gr_size_add(&l->sum_bytes, l->sum_bytes, e->n_bytes);
+}
+
+/* Rule (3), for a node at `place` that reads the token `v`. */
+static void hold_until(gr_layout *l, const gr_value *v, int place)
+{
+    const gr_node *start = v->node;
+
+    for (int i = 0; i < start->n_src; i++)
+        live_until(l, start->src[i], place);
+    for (int i = 0; i < start->n_out; i++)
+        live_until(l, &start->out[i], place);
+}
+
+static gr_status add_node(gr_layout *l, const gr_layout_input *in, int place)
+{
+    const gr_node *n = in->order[place];
+
+    for (int i = 0; i < n->n_src; i++) {
+        live_until(l, n->src[i], place);
+        if (n->src[i]->space == GR_SPACE_NONE)
+            hold_until(l, n->src[i], place);
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        const gr_value *v = &n->out[i];
+
+        GR_BUG_IF(v->id < 0 || v->id >= in->g->n_values);
+        if (v->alias)
+            live_until(l, v, place);
+        else if (v->space == GR_SPACE_ARENA)
+            GR_TRY(add_extent(l, gr_value_bytes(v), place, &l->of_value[v->id]));
+    }
+    if (in->work_bytes[place] > 0)
+        GR_TRY(add_extent(l, in->work_bytes[place], place, &l->of_work[place]));
+    return GR_OK;
+}
+
+static gr_status find_lives(gr_layout *l, const gr_layout_input *in)
+{
+    const gr_graph *g = in->g;
+
+    for (int i = 0; i < g->n_values; i++)
+        l->of_value[i] = -1;
+    for (int i = 0; i < g->n_nodes; i++)
+        l->of_work[i] = -1;
+    for (int i = 0; i < g->n_nodes; i++)
+        GR_TRY(gr_wrap(add_node(l, in, i), "memory of %s (%s)", in->order[i]->op->name,
+                       in->order[i]->site ? in->order[i]->site : "unknown place"));
+    for (int i = 0; i < g->n_outputs; i++)
+        live_until(l, g->outputs[i].value, g->n_nodes);
+    if (g->loss)
+        live_until(l, g->loss, g->n_nodes);
+    if (g->control)
+        live_until(l, g->control, g->n_nodes);
+    return GR_OK;
+}
+
+gr_status gr_layout_make(gr_arena *arena, const gr_layout_input *in, gr_layout *out)
+{
+    size_t n_nodes = (size_t)in->g->n_nodes, n_values = (size_t)in->g->n_values;
+
+    *out = (gr_layout){ .n_extents = 0 };
+    out->extents = (gr_extent *)gr_arena_array(arena, n_values + n_nodes, sizeof(gr_extent));
+    out->of_value = (int *)gr_arena_array(arena, n_values, sizeof(int));
+    out->of_work = (int *)gr_arena_array(arena, n_nodes, sizeof(int));
+    if (!out->extents || !out->of_value || !out->of_work)
+        return GR_ERR_NOMEM;
+    GR_TRY(find_lives(out, in));
+    return gr_layout_place(out);
+}
+
+/* ---- offsets ---- */
+
+/* The first rule that tells two extents apart decides; the last ones make the order, and
+ * with it the plan, the same on every machine. */
+static int compare_sizes(const gr_extent *a, const gr_extent *b)
+{
+    return (a->n_bytes < b->n_bytes) - (a->n_bytes > b->n_bytes);
+}
+
+static int compare_spans(const gr_extent *a, const gr_extent *b)
+{
+    int x = a->last - a->first, y = b->last - b->first;
+
+    return (x < y) - (x > y);
+}
+
+static int compare_births(const gr_extent *a, const gr_extent *b)
+{
+    if (a->first != b->first)
+        return (a->first > b->first) - (a->first < b->first);
+    return (a > b) - (a < b); /* one array: the place in it */
+}
+
+static int largest_first(const void *pa, const void *pb)
+{
+    const gr_extent *a = *(gr_extent *const *)pa, *b = *(gr_extent *const *)pb;
+    int c = compare_sizes(a, b);
+
+    return c ? c : compare_births(a, b);
+}
+
+static int longest_first(const void *pa, const void *pb)
+{
+    const gr_extent *a = *(gr_extent *const *)pa, *b = *(gr_extent *const *)pb;
+    int c = compare_spans(a, b);
+
+    return c ? c : largest_first(pa, pb);
+}
+
+static int oldest_first(const void *pa, const void *pb)
+{
+    const gr_extent *a = *(gr_extent *const *)pa, *b = *(gr_extent *const *)pb;
+
+    return compare_births(a, b);
+}
+
+typedef int compare_fn(const void *, const void *);
+static compare_fn *const orders[] = { largest_first, longest_first, oldest_first };
+
+/* The place for `e` among `placed`, which is sorted by offset. */
+static size_t best_gap(gr_extent *const *placed, int n, const gr_extent *e)
+{
+    size_t end = 0; /* of those passed so far that live when e does */
+    size_t best = 0, best_gap_bytes = SIZE_MAX;
+
+    for (int i = 0; i < n; i++) {
+        const gr_extent *p = placed[i];
+
+        if (p->last < e->first || p->first > e->last)
+            continue;
+        if (p->offset > end && p->offset - end >= e->n_bytes && p->offset - end < best_gap_bytes) {
+            best = end;
+            best_gap_bytes = p->offset - end;
+        }
+        if (p->offset + p->n_bytes > end)
+            end = p->offset + p->n_bytes;
+    }
+    return best_gap_bytes < SIZE_MAX ? best : end;
+}
+
+static void insert_by_offset(gr_extent **placed, int n, gr_extent *e)
+{
+    int i = n;
+
+    for (; i > 0 && placed[i - 1]->offset > e->offset; i--)
+        placed[i] = placed[i - 1];
+    placed[i] = e;
+}
+
+/* Gives every extent an offset in this order; returns the bytes needed. */
+static size_t try_order(gr_layout *l, compare_fn *order, gr_extent **queue, gr_extent **placed)
+{
+    size_t n_bytes = 0;
+
+    for (int i = 0; i < l->n_extents; i++)
+        queue[i] = &l->extents[i];
+    qsort(queue, (size_t)l->n_extents, sizeof(*queue), order);
+    for (int i = 0; i < l->n_extents; i++) {
+        gr_extent *e = queue[i];
+
+        e->offset = best_gap(placed, i, e);
+        insert_by_offset(placed, i, e);
+        if (e->offset + e->n_bytes > n_bytes)
+            n_bytes = e->offset + e->n_bytes;
+    }
+    return n_bytes;
+}
+
+/* The most that is alive at one place. `change` holds one number per place, zeroed. */
+static size_t most_alive(const gr_layout *l, size_t *change, int n_places)
+{
+    size_t alive = 0, most = 0;
+
+    for (int i = 0; i < l->n_extents; i++) {
+        change[l->extents[i].first] += l->extents[i].n_bytes;
+        change[l->extents[i].last + 1] -= l->extents[i].n_bytes; /* wraps, and back again */
+    }
+    for (int i = 0; i < n_places; i++) {
+        alive += change[i];
+        if (alive > most)
+            most = alive;
+    }
+    return most;
+}
+
+typedef struct place_room {
+    gr_extent **queue, **placed;
+    size_t *best; /* offsets of the best order so far */
+    size_t *change;
+    int n_places;
+} place_room;
+
+static gr_status make_room(place_room *r, gr_arena *a, const gr_layout *l)
+{
+    size_t n = (size_t)l->n_extents;
+
+    for (int i = 0; i < l->n_extents; i++)
+        if (l->extents[i].last + 2 > r->n_places)
+            r->n_places = l->extents[i].last + 2;
+    r->queue = (gr_extent **)gr_arena_array(a, n, sizeof(*r->queue));
+    r->placed = (gr_extent **)gr_arena_array(a, n, sizeof(*r->placed));
+    r->best = (size_t *)gr_arena_array(a, n, sizeof(*r->best));
+    r->change = (size_t *)gr_arena_array(a, (size_t)r->n_places, sizeof(*r->change));
+    return r->queue && r->placed && r->best && r->change ? GR_OK : GR_ERR_NOMEM;
+}
+
+static void place_all(gr_layout *l, place_room *r)
+{
+    l->least_bytes = most_alive(l, r->change, r->n_places);
+    l->n_bytes = SIZE_MAX;
+    for (size_t k = 0; k < sizeof(orders) / sizeof(orders[0]) && l->n_bytes > l->least_bytes; k++) {
+        size_t n_bytes = try_order(l, orders[k], r->queue, r->placed);
+
+        if (n_bytes >= l->n_bytes)
+            continue;
+        l->n_bytes = n_bytes;
+        for (int i = 0; i < l->n_extents; i++)
+            r->best[i] = l->extents[i].offset;
+    }
+    for (int i = 0; i < l->n_extents; i++)
+        l->extents[i].offset = r->best[i];
+}
+
+gr_status gr_layout_place(gr_layout *l)
+{
+    place_room r = { .n_places = 0 };
+    gr_arena *scratch = NULL;
+    gr_status st;
+
+    GR_TRY(gr_arena_create(&scratch));
+    GR_TRY_GOTO(st, make_room(&r, scratch, l), done);
+    place_all(l, &r);
+done:
+    gr_arena_destroy(scratch);
+    return st;
+}

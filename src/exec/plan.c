@@ -1,0 +1,280 @@
+/*
+ * Making a plan: schedule, kernels, memory, inputs, segments; and printing it. After
+ * gr_plan_create() every decision is taken, and running needs only addresses.
+ */
+#include "exec/plan.h"
+
+#include "base/alloc.h"
+#include "exec/plan_private.h"
+#include "exec/schedule.h"
+
+static const char *site_of(const gr_node *n)
+{
+    return n->site ? n->site : "unknown place";
+}
+
+gr_status gr_plan_wrap(gr_status st, const gr_node *n)
+{
+    return gr_wrap(st, "%s (node %u, %s)", n->op->name, (unsigned)n->id, site_of(n));
+}
+
+/* ---- kernels ---- */
+
+static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
+{
+    const gr_node *n = p->order[place];
+    gr_entry *e = &p->entries[p->n_entries];
+    gr_prepare prep = { .node = n,
+                        .n_threads = c->n_threads > 0 ? c->n_threads : 1,
+                        .device = c->device };
+
+    e->place = place;
+    e->src = (void **)gr_arena_array(p->arena, (size_t)n->n_src, sizeof(void *));
+    e->out = (void **)gr_arena_array(p->arena, (size_t)n->n_out, sizeof(void *));
+    if (!e->src || !e->out)
+        return GR_ERR_NOMEM;
+    e->launch = (gr_launch){ .node = n, .src = e->src, .out = e->out };
+    e->kernel = gr_kernel_pick(c->kernels, n, c->only);
+    if (!e->kernel)
+        return GR_ERR_ARG;
+    p->n_entries++; /* from here on gr_plan_destroy() sees it */
+    if (!e->kernel->prepare)
+        return GR_OK;
+    GR_TRY(e->kernel->prepare(&prep));
+    e->launch.data = prep.data;
+    e->is_prepared = true;
+    return GR_OK;
+}
+
+/* An entry for each node that runs, and the workspace that its kernel asks for. */
+static gr_status make_entries(gr_plan *p, const gr_plan_config *c, size_t *work_bytes)
+{
+    int n = p->graph->n_nodes;
+
+    p->entries = (gr_entry *)gr_arena_array(p->arena, (size_t)n, sizeof(gr_entry));
+    if (!p->entries)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < n; i++) {
+        const gr_entry *e = &p->entries[p->n_entries];
+
+        if (!gr_schedule_runs(c->kernels, p->order[i]))
+            continue;
+        GR_TRY(gr_plan_wrap(make_entry(p, c, i), p->order[i]));
+        if (e->kernel->workspace)
+            work_bytes[i] = e->kernel->workspace(e->launch.node, e->launch.data);
+    }
+    return GR_OK;
+}
+
+/* ---- inputs ---- */
+
+static gr_status find_feeds(gr_plan *p)
+{
+    const gr_graph *g = p->graph;
+
+    p->feeds = (gr_plan_feed *)gr_arena_array(p->arena, (size_t)g->n_values, sizeof(gr_plan_feed));
+    p->feed_of = (int *)gr_arena_array(p->arena, (size_t)g->n_values, sizeof(int));
+    if (!p->feeds || !p->feed_of)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < g->n_values; i++)
+        p->feed_of[i] = -1;
+    for (int i = 0; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i]->n_out; k++) {
+            const gr_value *v = &g->nodes[i]->out[k];
+
+            if (v->space != GR_SPACE_INPUT || v->alias)
+                continue;
+            p->feed_of[v->id] = p->n_feeds;
+            p->feeds[p->n_feeds++].value = v;
+        }
+    return GR_OK;
+}
+
+/* Counts the uses of inputs among one node's addresses; writes them down where there
+ * is room already. */
+static void note_uses(gr_plan *p, gr_value *const *values, void **slots, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int f = p->feed_of[gr_value_root(values[i])->id];
+
+        if (f < 0)
+            continue;
+        if (p->feeds[f].patches)
+            p->feeds[f].patches[p->feeds[f].n_patches] = &slots[i];
+        p->feeds[f].n_patches++;
+    }
+}
+
+static void note_all_uses(gr_plan *p)
+{
+    for (int i = 0; i < p->n_entries; i++) {
+        const gr_node *n = p->entries[i].launch.node;
+
+        note_uses(p, n->src, p->entries[i].src, n->n_src);
+        for (int k = 0; k < n->n_out; k++) {
+            gr_value *out = &n->out[k];
+
+            note_uses(p, &out, &p->entries[i].out[k], 1);
+        }
+    }
+}
+
+static gr_status make_feeds(gr_plan *p)
+{
+    GR_TRY(find_feeds(p));
+    note_all_uses(p);
+    for (int f = 0; f < p->n_feeds; f++) {
+        gr_plan_feed *feed = &p->feeds[f];
+
+        feed->patches =
+            (void ***)gr_arena_array(p->arena, (size_t)feed->n_patches, sizeof(void **));
+        if (!feed->patches)
+            return GR_ERR_NOMEM;
+        feed->n_patches = 0;
+    }
+    note_all_uses(p);
+    return GR_OK;
+}
+
+/* ---- segments ---- */
+
+static gr_status make_segments(gr_plan *p)
+{
+    gr_segment *s = NULL;
+
+    if (!p->device->ops->can_capture)
+        return GR_OK;
+    p->segments = (gr_segment *)gr_arena_array(p->arena, (size_t)p->n_entries, sizeof(gr_segment));
+    if (!p->segments)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < p->n_entries; i++) {
+        bool can_capture = !p->entries[i].kernel->no_capture;
+
+        if (!s || s->can_capture != can_capture) {
+            s = &p->segments[p->n_segments++];
+            *s = (gr_segment){ .first = i, .can_capture = can_capture };
+        }
+        s->end = i + 1;
+    }
+    return GR_OK;
+}
+
+/* ---- the plan ---- */
+
+static gr_status make_parts(gr_plan *p, const gr_plan_config *c)
+{
+    const gr_graph *g = p->graph;
+    gr_layout_input in = { .g = g };
+    size_t *work_bytes;
+
+    GR_TRY(gr_arena_create(&p->arena));
+    GR_TRY(gr_schedule_make(p->arena, g, c->kernels, &p->order));
+    work_bytes = (size_t *)gr_arena_array(p->arena, (size_t)g->n_nodes, sizeof(size_t));
+    if (!work_bytes)
+        return GR_ERR_NOMEM;
+    GR_TRY(make_entries(p, c, work_bytes));
+    in.order = p->order;
+    in.work_bytes = work_bytes;
+    GR_TRY(gr_layout_make(p->arena, &in, &p->layout));
+    GR_TRY(make_feeds(p));
+    return make_segments(p);
+}
+
+gr_status gr_plan_create(gr_plan **out, const gr_graph *g, const gr_plan_config *c)
+{
+    gr_plan *p = (gr_plan *)gr_calloc(1, sizeof(*p));
+    gr_status st;
+
+    if (!p)
+        return GR_ERR_NOMEM;
+    p->graph = g;
+    p->device = c->device;
+    GR_TRY_GOTO(st, make_parts(p, c), fail);
+    *out = p;
+    return GR_OK;
+
+fail:
+    gr_plan_destroy(p);
+    return st;
+}
+
+void gr_plan_destroy(gr_plan *p)
+{
+    if (!p)
+        return;
+    gr_plan_drop_recorded(p);
+    for (int i = p->n_entries - 1; i >= 0; i--) {
+        gr_entry *e = &p->entries[i];
+
+        if (e->is_prepared && e->kernel->release)
+            e->kernel->release(e->launch.data);
+    }
+    gr_arena_destroy(p->arena);
+    gr_free(p);
+}
+
+size_t gr_plan_arena_bytes(const gr_plan *p)
+{
+    return p->layout.n_bytes;
+}
+
+int gr_plan_n_inputs(const gr_plan *p)
+{
+    return p->n_feeds;
+}
+
+const gr_value *gr_plan_input(const gr_plan *p, int i)
+{
+    GR_BUG_IF(i < 0 || i >= p->n_feeds);
+    return p->feeds[i].value;
+}
+
+/* ---- printing ---- */
+
+static void print_value(const gr_plan *p, const gr_value *v, gr_text *out)
+{
+    static const char *const space_names[] = {
+        [GR_SPACE_NONE] = "none",         [GR_SPACE_ARENA] = "arena", [GR_SPACE_STATE] = "state",
+        [GR_SPACE_EXCHANGE] = "exchange", [GR_SPACE_INPUT] = "input",
+    };
+    const gr_value *root = gr_value_root(v);
+
+    gr_text_addf(out, "  %%%d", v->id);
+    if (v != root)
+        gr_text_addf(out, " = %%%d", root->id);
+    gr_text_addf(out, " %s", space_names[root->space]);
+    if (root->space == GR_SPACE_ARENA)
+        gr_text_addf(out, "+%zu", p->layout.extents[p->layout.of_value[root->id]].offset);
+    else if (root->space == GR_SPACE_STATE || root->space == GR_SPACE_EXCHANGE)
+        gr_text_addf(out, "+%zu", root->var ? root->var->offset : root->offset);
+    if (root->space != GR_SPACE_NONE)
+        gr_text_addf(out, " %zu bytes", gr_value_bytes(v));
+}
+
+static void print_node(const gr_plan *p, int place, const gr_kernel *kernel, gr_text *out)
+{
+    const gr_node *n = p->order[place];
+    int work = p->layout.of_work[place];
+
+    gr_text_addf(out, "%4d %-18s %-12s", place, n->op->name, kernel ? kernel->name : "-");
+    for (int i = 0; i < n->n_out; i++)
+        print_value(p, &n->out[i], out);
+    if (work >= 0)
+        gr_text_addf(out, "  work arena+%zu %zu bytes", p->layout.extents[work].offset,
+                     p->layout.extents[work].n_bytes);
+    gr_text_addf(out, "  (%s)\n", site_of(n));
+}
+
+void gr_plan_print(const gr_plan *p, gr_text *out)
+{
+    int next = 0;
+
+    for (int i = 0; i < p->graph->n_nodes; i++) {
+        bool runs = next < p->n_entries && p->entries[next].place == i;
+
+        print_node(p, i, runs ? p->entries[next].kernel : NULL, out);
+        next += runs;
+    }
+    gr_text_addf(out, "arena: %zu bytes; at least %zu are alive at once; %zu without sharing\n",
+                 p->layout.n_bytes, p->layout.least_bytes, p->layout.sum_bytes);
+}

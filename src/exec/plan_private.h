@@ -1,0 +1,76 @@
+/*
+ * The inside of a plan, shared by plan.c (making and printing) and run.c (binding and
+ * running).
+ *
+ * (1) Everything but the plan itself lies in its arena; nothing grows after creation.
+ * (2) An entry's src and out hold addresses once bound, except those of inputs, which
+ *     each run writes through `patches`.
+ * (3) A segment is a stretch of entries that are recorded together, or one that is not
+ *     recorded at all. Together they are all entries, in order.
+ *
+ * A plan belongs to one thread.
+ */
+#ifndef GR_EXEC_PLAN_PRIVATE_H
+#define GR_EXEC_PLAN_PRIVATE_H
+
+#include "exec/layout.h"
+#include "exec/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One node that runs. */
+typedef struct gr_entry {
+    const gr_kernel *kernel;
+    gr_launch launch; /* its src and out are the arrays below */
+    void **src, **out;
+    int place;        /* of the node in the order */
+    bool is_prepared; /* launch.data is ours to release */
+} gr_entry;
+
+/* An input of the graph, and every address that depends on it. */
+typedef struct gr_plan_feed {
+    const gr_value *value;
+    void *mem; /* of the last run; NULL before */
+    void ***patches;
+    int n_patches;
+} gr_plan_feed;
+
+typedef struct gr_segment {
+    int first, end; /* entries [first, end) */
+    bool can_capture;
+    void *recorded; /* owned through the backend; NULL: not recorded */
+} gr_segment;
+
+struct gr_plan {
+    gr_arena *arena;       /* owned */
+    const gr_graph *graph; /* borrowed */
+    gr_device *device;     /* borrowed */
+
+    gr_node **order; /* graph->n_nodes of them */
+    gr_entry *entries;
+    int n_entries;
+    gr_layout layout;
+    gr_plan_feed *feeds;
+    int n_feeds;
+    int *feed_of;         /* by id of a root value: its feed; -1: none */
+    gr_segment *segments; /* none where the device cannot capture */
+    int n_segments;
+
+    gr_bases bases;
+    bool is_bound;
+    long n_runs; /* since the last bind */
+};
+
+/* Context for messages about a node: "matmul (node 7, mlp.c:12)". Returns `st`. */
+gr_status gr_plan_wrap(gr_status st, const gr_node *n);
+
+/* Ends what was recorded; the next run is a plain first one again. */
+void gr_plan_drop_recorded(gr_plan *p);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
