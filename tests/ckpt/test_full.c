@@ -1,0 +1,112 @@
+/*
+ * No room and no permission: a clear error, the old files untouched, nothing half left.
+ *
+ * A limit on the size of files stands in for a full disk: write() fails in the middle of
+ * the file (EFBIG instead of ENOSPC) without any right that a test may not have.
+ */
+#include "gradus/ckpt.h"
+
+#include "check.h"
+#include "ckpt/sample.h"
+#include "src/base/outfile.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static gr_status save(const char *folder, int64_t step, int64_t n)
+{
+    gr_snapshot *s;
+    gr_status st;
+    void *mem;
+
+    GR_CHECK_OK(gr_snapshot_create(&s));
+    GR_CHECK_OK(gr_snapshot_add(s, "w", GR_F32, GR_SHAPE(n), &mem));
+    st = gr_ckpt_save(folder, step, s, 1);
+    gr_snapshot_destroy(s);
+    return st;
+}
+
+static void check_only_step(const char *folder, int64_t want)
+{
+    gr_snapshot *s;
+    int64_t step;
+    char *note;
+
+    GR_CHECK_OK(gr_ckpt_load(folder, &s, &step, &note));
+    GR_CHECK_EQ(step, want);
+    GR_CHECK(note == NULL);
+    gr_snapshot_destroy(s);
+}
+
+static void set_limit(rlim_t n_bytes)
+{
+    struct rlimit limit;
+
+    GR_CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = n_bytes;
+    GR_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+static void test_full(void)
+{
+    GR_CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    GR_CHECK_OK(save("full", 1, 10));
+    /* Before the header is out, inside a large tensor, and just before the end. */
+    set_limit(16);
+    GR_CHECK_FAILS(save("full", 2, 10), GR_ERR_IO, "full/step-00000002.safetensors");
+    set_limit(1 << 19);
+    GR_CHECK_FAILS(save("full", 2, 1 << 18), GR_ERR_IO, "File too large");
+    set_limit((1 << 20) + 100);
+    GR_CHECK_FAILS(save("full", 2, 1 << 18), GR_ERR_IO, "File too large");
+    /* Saving again over an existing one spares that as well. */
+    GR_CHECK_FAILS(save("full", 1, 1 << 18), GR_ERR_IO, "File too large");
+    set_limit(RLIM_INFINITY);
+    GR_CHECK(access("full/step-00000002.safetensors.tmp", F_OK) != 0);
+    GR_CHECK(access("full/step-00000001.safetensors.tmp", F_OK) != 0);
+    check_only_step("full", 1);
+    GR_CHECK_OK(save("full", 2, 1 << 18));
+    check_only_step("full", 2);
+}
+
+static void test_no_folder(void)
+{
+    FILE *f = fopen("taken", "wb");
+
+    GR_CHECK(f && fclose(f) == 0);
+    GR_CHECK_FAILS(save("taken", 1, 1), GR_ERR_IO, "taken");
+    GR_CHECK_FAILS(save("taken/below", 1, 1), GR_ERR_IO, "taken");
+    GR_CHECK_FAILS(save("/proc/gradus", 1, 1), GR_ERR_IO, "/proc/gradus");
+}
+
+static void test_read_only(void)
+{
+    if (geteuid() == 0)
+        return; /* root writes everywhere; the other cases remain */
+    GR_CHECK_OK(save("locked", 1, 1));
+    GR_CHECK(chmod("locked", 0555) == 0);
+    GR_CHECK_FAILS(save("locked", 2, 1), GR_ERR_IO, "Permission denied");
+    GR_CHECK(chmod("locked", 0755) == 0);
+    check_only_step("locked", 1);
+}
+
+/* What follows the commit may fail without harm: "last" is a folder here. */
+static void test_last(void)
+{
+    GR_CHECK(mkdir("odd", 0777) == 0 && mkdir("odd/last", 0777) == 0);
+    GR_CHECK_OK(save("odd", 1, 1));
+    check_only_step("odd", 1);
+}
+
+int main(void)
+{
+    char base[] = "full-XXXXXX";
+
+    GR_CHECK(mkdtemp(base) && chdir(base) == 0);
+    test_full();
+    test_no_folder();
+    test_read_only();
+    test_last();
+    return 0;
+}
