@@ -19,7 +19,8 @@ typedef struct gr_kernel gr_kernel;
 
 /* What mixed precision does with a node. */
 typedef enum gr_amp_class {
-    GR_AMP_FOLLOW, /* low if a floating source is low */
+    GR_AMP_FOLLOW, /* low if a floating source is low and none but parameters is wide */
+    GR_AMP_FIRST,  /* low if the first source is */
     GR_AMP_LOW,    /* sources are cast to the low type, result is low */
     GR_AMP_WIDE,   /* takes low sources as they are, result stays f32 */
     GR_AMP_KEEP    /* types are not touched (state, updates, collectives) */

@@ -1,4 +1,5 @@
-/* Order and need: sorting nodes by their edges, and dropping those nothing needs. */
+/* Order and need: sorting nodes by their edges, moving them, dropping those nothing needs. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -158,11 +159,31 @@ static bool is_output(const gr_graph *g, const gr_node *n)
     return (g->loss && g->loss->node == n) || (g->control && g->control->node == n);
 }
 
+/* Ordering edges say when, not whether: they make nothing needed, and an edge to a
+ * dropped node goes with it. */
+static void keep_needed(gr_graph *g, const unsigned char *needed, const int *place)
+{
+    int kept = 0;
+
+    for (int i = 0; i < g->n_nodes; i++) {
+        gr_node *n = g->nodes[i];
+        int n_after = 0;
+
+        if (!needed[i])
+            continue;
+        for (int k = 0; k < n->n_after; k++)
+            if (needed[place[n->after[k]->id]])
+                n->after[n_after++] = n->after[k];
+        n->n_after = n_after;
+        g->nodes[kept++] = n;
+    }
+    g->n_nodes = kept;
+}
+
 gr_status gr_graph_prune(gr_graph *g)
 {
     int *place = NULL;
     unsigned char *needed;
-    int kept = 0;
 
     GR_TRY(place_table(g, &place));
     needed = gr_calloc((size_t)g->n_nodes + 1, 1);
@@ -175,14 +196,67 @@ gr_status gr_graph_prune(gr_graph *g)
 
         if (n->op->has_effect || n->op == &gr_op_input || writes_state(n) || is_output(g, n))
             needed[i] = 1;
-        for (int e = 0; needed[i] && edge(n, e); e++)
-            needed[place[edge(n, e)->id]] = 1;
+        for (int s = 0; needed[i] && s < n->n_src; s++)
+            needed[place[n->src[s]->node->id]] = 1;
     }
-    for (int i = 0; i < g->n_nodes; i++)
-        if (needed[i])
-            g->nodes[kept++] = g->nodes[i];
-    g->n_nodes = kept;
+    keep_needed(g, needed, place);
     gr_free(needed);
     gr_free(place);
     return GR_OK;
+}
+
+/* ---- hoisting ---- */
+
+typedef struct ranked {
+    gr_node *node;
+    int key;   /* where it wants to stand; moved nodes right behind what they wait for */
+    int place; /* where it stood: keeps the order of equals */
+} ranked;
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->place < y->place ? -1 : 1;
+}
+
+/* A node that stays has an even key, its place; a moved one the odd key behind the last
+ * of its needs. Needs come first in the order, so their keys are known. */
+static void rank_node(ranked *r, const int *place, int i, gr_phase phase)
+{
+    gr_node *n = r[i].node;
+    int last = -1;
+
+    r[i].place = i;
+    r[i].key = 2 * i;
+    if (n->phase != phase || n->op == &gr_op_variable)
+        return;
+    for (int e = 0; edge(n, e); e++) {
+        int key = r[place[edge(n, e)->id]].key;
+
+        last = key > last ? key : last;
+    }
+    r[i].key = last < 0 ? 2 * i : last | 1;
+}
+
+gr_status gr_graph_hoist(gr_graph *g, gr_phase phase)
+{
+    ranked *r = gr_malloc(((size_t)g->n_nodes + 1) * sizeof(*r));
+    int *place = NULL;
+    gr_status st = r ? place_table(g, &place) : GR_ERR_NOMEM;
+
+    for (int i = 0; i < g->n_nodes && st == GR_OK; i++) {
+        r[i].node = g->nodes[i];
+        rank_node(r, place, i, phase);
+    }
+    if (st == GR_OK) {
+        qsort(r, (size_t)g->n_nodes, sizeof(*r), compare_ranked);
+        for (int i = 0; i < g->n_nodes; i++)
+            g->nodes[i] = r[i].node;
+    }
+    gr_free(place);
+    gr_free(r);
+    return st;
 }

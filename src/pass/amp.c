@@ -2,8 +2,9 @@
  * Mixed precision: walks the nodes in order and decides the type of every result.
  *
  * (1) Products (GR_AMP_LOW) read `low` copies of their sources and give `low`.
- * (2) Elementwise and moving operators (GR_AMP_FOLLOW) give `low` once a floating source
- *     is `low`; their arithmetic is f32 in any case.
+ * (2) Elementwise and moving operators (GR_AMP_FOLLOW) give `low` when a floating source
+ *     is `low` and the others are `low` or parameters; their arithmetic is f32 in any
+ *     case. A wide source that is no parameter (a target, a loss) keeps the result wide.
  * (3) Reductions and losses (GR_AMP_WIDE) take `low` sources and give f32.
  * (4) Gradients of parameters are f32 whatever computed them: buckets and master weights
  *     are f32.
@@ -43,19 +44,30 @@ static gr_status low_copy(amp *a, gr_node *n, int s)
     return GR_OK;
 }
 
-static bool has_low_source(const amp *a, const gr_node *n)
+static bool is_wide_activation(const gr_value *v)
 {
-    for (int s = 0; s < n->n_src; s++)
-        if (n->src[s]->dtype == a->low)
-            return true;
-    return false;
+    return v->dtype == GR_F32 && gr_value_root(v)->space != GR_SPACE_STATE;
+}
+
+static bool follows_low(const amp *a, const gr_node *n)
+{
+    bool has_low = false;
+
+    if (n->op->amp == GR_AMP_FIRST)
+        return n->n_src > 0 && n->src[0]->dtype == a->low;
+    for (int s = 0; s < n->n_src; s++) {
+        if (is_wide_activation(n->src[s]))
+            return false;
+        has_low = has_low || n->src[s]->dtype == a->low;
+    }
+    return has_low;
 }
 
 static gr_dtype wanted_type(const amp *a, const gr_node *n)
 {
     if (n->out[0].is_grad || !gr_dtype_is_float(n->out[0].dtype) || n->op->amp == GR_AMP_WIDE)
         return n->out[0].dtype;
-    if (n->op->amp == GR_AMP_LOW || has_low_source(a, n))
+    if (n->op->amp == GR_AMP_LOW || follows_low(a, n))
         return a->low;
     return n->out[0].dtype;
 }

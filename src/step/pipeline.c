@@ -124,6 +124,18 @@ static gr_status update(build *b)
     return gr_pass_update(b->g, &b->s->update);
 }
 
+/* Updates right behind their gradients, which are then still in the cache. With several
+ * ranks they stay at the end, where the exchange has had its time. */
+static bool hoists(const build *b)
+{
+    return updates(b) && !exchanges(b);
+}
+
+static gr_status hoist(build *b)
+{
+    return gr_graph_hoist(b->g, GR_PHASE_UPDATE);
+}
+
 /* What a training graph keeps is what has an effect: gradients alone are none. */
 static gr_status prune(build *b)
 {
@@ -139,7 +151,7 @@ static const struct pass {
     { "trace", always, trace },  { "autodiff", trains, autodiff },
     { "amp", has_amp, amp },     { "accumulate", accumulates, accumulate },
     { "sync", exchanges, sync }, { "update", updates, update },
-    { "prune", always, prune },
+    { "prune", always, prune },  { "hoist", hoists, hoist },
 };
 
 #define N_PASSES ((int)(sizeof(passes) / sizeof(passes[0])))

@@ -1,4 +1,4 @@
-#include "graph/fake.h"
+#include "graph/rules.h"
 
 static gr_status join_infer(gr_node *n)
 {
@@ -13,7 +13,7 @@ static gr_status join_infer(gr_node *n)
     return GR_OK;
 }
 
-const gr_op fake_join = { .name = "join", .n_src = 2, .n_out = 1, .infer = join_infer };
+const gr_op rule_join = { .name = "join", .n_src = 2, .n_out = 1, .infer = join_infer };
 
 static gr_status write_infer(gr_node *n)
 {
@@ -25,7 +25,7 @@ static gr_status write_infer(gr_node *n)
     return GR_OK;
 }
 
-const gr_op fake_write = { .name = "write", .n_src = 2, .n_out = 1, .infer = write_infer };
+const gr_op rule_write = { .name = "write", .n_src = 2, .n_out = 1, .infer = write_infer };
 
 static gr_value *add(gr_graph *g, const gr_op *op, gr_value *a, gr_value *b)
 {
@@ -34,12 +34,12 @@ static gr_value *add(gr_graph *g, const gr_op *op, gr_value *a, gr_value *b)
     return gr_graph_add_value(g, &call);
 }
 
-gr_value *fake_add_join(gr_graph *g, gr_value *a, gr_value *b)
+gr_value *rule_add_join(gr_graph *g, gr_value *a, gr_value *b)
 {
-    return add(g, &fake_join, a, b);
+    return add(g, &rule_join, a, b);
 }
 
-gr_value *fake_add_write(gr_graph *g, gr_value *var, gr_value *v)
+gr_value *rule_add_write(gr_graph *g, gr_value *var, gr_value *v)
 {
-    return add(g, &fake_write, var, v);
+    return add(g, &rule_write, var, v);
 }

@@ -1,7 +1,7 @@
 /* Building: sticky failures with site and shapes, variables by name, dumps, pruning. */
 #include "alloc_fail.h"
 #include "check.h"
-#include "graph/fake.h"
+#include "graph/rules.h"
 
 static const gr_named feeds[] = {
     { "x", GR_F32, { 2, { 4, 3 } }, NULL },
@@ -34,8 +34,8 @@ static void test_mismatch_is_named(void)
     GR_CHECK_OK(open_world(&w));
     x = gr_input(w.g, "x");
     y = gr_input(w.g, "y");
-    GR_CHECK(fake_add_join(w.g, x, y) == NULL);
-    GR_CHECK(fake_add_join(w.g, x, x) == NULL); /* the failure sticks */
+    GR_CHECK(rule_add_join(w.g, x, y) == NULL);
+    GR_CHECK(rule_add_join(w.g, x, x) == NULL); /* the failure sticks */
     GR_CHECK_FAILS(gr_graph_status(w.g), GR_ERR_ARG,
                    "test.c:1: join f32 [4, 3], f32 [4, 5]: shapes [4, 3] and [4, 5] differ");
     close_world(&w);
@@ -91,10 +91,10 @@ static void test_text(void)
     GR_CHECK_OK(open_world(&w));
     x = gr_input(w.g, "x");
     p = gr_param(w.g, "w", GR_SHAPE(4, 3), gr_init_const(0));
-    sum = fake_add_join(w.g, x, p);
+    sum = rule_add_join(w.g, x, p);
     gr_output(w.g, "sum", sum);
     w.g->phase = GR_PHASE_UPDATE;
-    fake_add_write(w.g, p, sum);
+    rule_add_write(w.g, p, sum);
     GR_CHECK_OK(gr_graph_text(w.g, &text));
     GR_CHECK_STR(text, "-- forward\n"
                        "%0 = input() 'x' : f32 [4, 3]\n"
@@ -118,9 +118,9 @@ static void test_prune_keeps_what_matters(void)
     GR_CHECK_OK(open_world(&w));
     x = gr_input(w.g, "x");
     p = gr_param(w.g, "w", GR_SHAPE(4, 3), gr_init_const(0));
-    sum = fake_add_join(w.g, x, p);
-    fake_add_join(w.g, sum, sum); /* nobody reads this */
-    fake_add_write(w.g, p, sum);
+    sum = rule_add_join(w.g, x, p);
+    rule_add_join(w.g, sum, sum); /* nobody reads this */
+    rule_add_write(w.g, p, sum);
     GR_CHECK_EQ(w.g->n_nodes, 5);
     GR_CHECK_OK(gr_graph_prune(w.g));
     GR_CHECK_EQ(w.g->n_nodes, 4);
@@ -158,10 +158,10 @@ static gr_status build_all(void *arg)
     if (st == GR_OK) {
         x = gr_input(w.g, "x");
         p = gr_param(w.g, "w", GR_SHAPE(4, 3), gr_init_const(0));
-        sum = x && p ? fake_add_join(w.g, x, p) : NULL;
+        sum = x && p ? rule_add_join(w.g, x, p) : NULL;
         gr_output(w.g, "sum", sum);
         if (sum)
-            fake_add_write(w.g, p, sum);
+            rule_add_write(w.g, p, sum);
         st = gr_graph_status(w.g);
     }
     if (st == GR_OK)

@@ -1,6 +1,6 @@
 /* The verifier and the sort: each rule of graph.h broken on purpose, by hand. */
 #include "check.h"
-#include "graph/fake.h"
+#include "graph/rules.h"
 
 static const gr_named feeds[] = { { "x", GR_F32, { 1, { 4 } }, NULL } };
 
@@ -19,8 +19,8 @@ static world make(void)
     GR_CHECK_OK(gr_graph_create(&w.g, w.vars, true, feeds, 1));
     w.x = gr_input(w.g, "x");
     w.p = gr_param(w.g, "w", GR_SHAPE(4), gr_init_const(0));
-    w.sum = fake_add_join(w.g, w.x, w.p);
-    w.next = fake_add_write(w.g, w.p, w.sum);
+    w.sum = rule_add_join(w.g, w.x, w.p);
+    w.next = rule_add_write(w.g, w.p, w.sum);
     GR_CHECK_OK(gr_graph_verify(w.g, "build"));
     return w;
 }
@@ -67,12 +67,12 @@ static void test_late_reader_of_a_written_variable(void)
 {
     world w = make();
 
-    fake_add_join(w.g, w.p, w.x);
+    rule_add_join(w.g, w.p, w.x);
     GR_CHECK_FAILS(gr_graph_verify(w.g, "build"), GR_ERR_ARG,
                    "reads the old value of a variable that was written before");
     GR_CHECK_OK(gr_graph_sort(w.g)); /* puts the reader first */
     GR_CHECK_OK(gr_graph_verify(w.g, "sort"));
-    GR_CHECK(w.g->nodes[w.g->n_nodes - 1]->op == &fake_write);
+    GR_CHECK(w.g->nodes[w.g->n_nodes - 1]->op == &rule_write);
     end(&w);
 }
 
@@ -80,7 +80,7 @@ static void test_two_writers(void)
 {
     world w = make();
 
-    fake_add_write(w.g, w.p, w.sum);
+    rule_add_write(w.g, w.p, w.sum);
     GR_CHECK_FAILS(gr_graph_verify(w.g, "build"), GR_ERR_ARG, "was written before");
     end(&w);
 }

@@ -227,8 +227,9 @@ static gr_status run_adamw(const gr_launch *l, const gr_update_loops *loops)
         return GR_OK;
     j.state[0] = l->out[1];
     j.state[1] = l->out[2];
-    j.adamw = (gr_adamw_terms){ .beta1 = (float)a->beta1,
-                                .beta2 = (float)a->beta2,
+    j.adamw = (gr_adamw_terms){ .beta2 = (float)a->beta2,
+                                .rest1 = (float)(1 - a->beta1),
+                                .rest2 = (float)(1 - a->beta2),
                                 .decay = (float)(1 - lr * a->weight_decay),
                                 .step_size = (float)(lr / (1 - pow(a->beta1, t))),
                                 .root_factor = (float)(1 / sqrt(1 - pow(a->beta2, t))),

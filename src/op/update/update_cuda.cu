@@ -53,7 +53,8 @@ static bool is_aligned(int64_t n, const void *a, const void *b, const void *c, c
 }
 
 /* N neighbouring floats. */
-template <int N> struct __align__(4 * N) pack {
+template <int N> struct __align__(4 * N) pack
+{
     float v[N];
 };
 
@@ -88,9 +89,8 @@ static gr_status accumulate_run(const gr_launch *l)
     if (n == 0)
         return GR_OK;
     if (is_aligned(n, l->out[0], l->src[0], NULL, NULL))
-        accumulate<4><<<blocks_for(n / 4), BLOCK, 0, s>>>((pack<4> *)l->out[0],
-                                                          (const pack<4> *)l->src[0], n / 4,
-                                                          l->scalars);
+        accumulate<4><<<blocks_for(n / 4), BLOCK, 0, s>>>(
+            (pack<4> *)l->out[0], (const pack<4> *)l->src[0], n / 4, l->scalars);
     else
         accumulate<1><<<blocks_for(n), BLOCK, 0, s>>>((pack<1> *)l->out[0],
                                                       (const pack<1> *)l->src[0], n, l->scalars);
@@ -219,8 +219,7 @@ static gr_status control_run(const gr_launch *l)
         GR_TRY(gr_cuda_check(cudaGetLastError(), "grad_control launch"));
     }
     norm_finish<<<1, BLOCK, 0, s>>>((float *)l->out[0], sums, n_blocks,
-                                    at->has_scale ? (const float *)l->src[0] : NULL,
-                                    at->max_norm);
+                                    at->has_scale ? (const float *)l->src[0] : NULL, at->max_norm);
     return gr_cuda_check(cudaGetLastError(), "grad_control launch");
 }
 
@@ -237,9 +236,9 @@ static gr_status count_run(const gr_launch *l)
 {
     const gr_count_attr *at = (const gr_count_attr *)l->node->attr;
 
-    count_step<<<1, 1, 0, gr_cuda_stream(l->stream)>>>(
-        (int64_t *)l->out[0], (int64_t *)l->out[1],
-        at->has_control ? (const float *)l->src[2] : NULL);
+    count_step<<<1, 1, 0, gr_cuda_stream(l->stream)>>>((int64_t *)l->out[0], (int64_t *)l->out[1],
+                                                       at->has_control ? (const float *)l->src[2]
+                                                                       : NULL);
     return gr_cuda_check(cudaGetLastError(), "count_step launch");
 }
 
@@ -345,7 +344,7 @@ template <int N> static __global__ void adamw(adamw_args p)
 {
     __shared__ adamw_terms k;
     float factor = p.control ? p.control[GR_CONTROL_FACTOR] : 1.0f, eps = (float)p.eps;
-    float beta2 = (float)p.beta2, rest1 = 1.0f - (float)p.beta1, rest2 = 1.0f - beta2;
+    float beta2 = (float)p.beta2, rest1 = (float)(1.0 - p.beta1), rest2 = (float)(1.0 - p.beta2);
 
     if (skips(p.control))
         return;

@@ -1,0 +1,117 @@
+/*
+ * Dumps after every pass, compared with stored ones (tests/pass/dumps/NAME.txt): what a
+ * pass does to a graph is looked at, not only what comes out at the end. With
+ * GR_WRITE_DUMPS=1 in the environment the stored ones are written anew.
+ */
+#include <pthread.h>
+
+#include "base/alloc.h"
+#include "base/outfile.h"
+#include "base/text.h"
+#include "check.h"
+#include "step/world.h"
+
+static void collect(void *arg, const char *pass, const char *text)
+{
+    gr_text *t = arg;
+
+    gr_text_addf(t, "==== after %s\n%s", pass, text);
+}
+
+static void compare(const char *name, gr_text *dump)
+{
+    char path[512];
+    char *want;
+    size_t n;
+
+    GR_CHECK_OK(gr_text_status(dump));
+    snprintf(path, sizeof(path), "%s/pass/dumps/%s.txt", GR_TESTS_DIR, name);
+    if (getenv("GR_WRITE_DUMPS")) {
+        gr_outfile *f;
+
+        GR_CHECK_OK(gr_outfile_open(&f, path));
+        gr_outfile_write(f, dump->str, dump->len);
+        GR_CHECK_OK(gr_outfile_commit(f));
+        return;
+    }
+    GR_CHECK_OK(gr_file_read(path, &want, &n));
+    if (strcmp(want, gr_text_str(dump)) != 0) {
+        fprintf(stderr, "%s differs; now it is\n%s", path, gr_text_str(dump));
+        exit(1);
+    }
+    gr_free(want);
+}
+
+typedef struct rank_arg {
+    gr_step_config c;
+    gr_status status;
+} rank_arg;
+
+static void *plan_rank(void *arg)
+{
+    rank_arg *r = arg;
+    batch *b = malloc(sizeof(*b));
+    gr_step *s;
+
+    GR_CHECK_OK(gr_step_create(&s, &r->c));
+    batch_fill(b, true, 0, 0, 8);
+    r->status = gr_step_plan(s, true, b->feeds, 2);
+    gr_step_destroy(s);
+    gr_pg_destroy(r->c.pg);
+    free(b);
+    return NULL;
+}
+
+/* Plans on `n` ranks and compares what rank 0 dumped. */
+static void test_dump(const char *name, const gr_step_config *config, int n)
+{
+    gr_pg_config pc = GR_PG_CONFIG_INIT;
+    gr_pg *pg[2] = { NULL, NULL };
+    rank_arg r[2];
+    pthread_t t[2];
+    gr_text dump = GR_TEXT_INIT;
+
+    if (n > 1)
+        GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
+    for (int i = 0; i < n; i++) {
+        r[i] = (rank_arg){ .c = *config };
+        r[i].c.pg = pg[i];
+        if (i == 0) {
+            r[i].c.dump = collect;
+            r[i].c.dump_arg = &dump;
+        }
+        GR_CHECK_EQ(pthread_create(&t[i], NULL, plan_rank, &r[i]), 0);
+    }
+    for (int i = 0; i < n; i++) {
+        pthread_join(t[i], NULL);
+        GR_CHECK_EQ(r[i].status, GR_OK);
+    }
+    compare(name, &dump);
+    gr_text_fini(&dump);
+}
+
+static gr_step_config base_config(void)
+{
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+
+    c.trace = trace_exact;
+    c.device = "cpu";
+    c.dump_after = "all";
+    c.first_bucket_bytes = 64;
+    c.bucket_bytes = 512;
+    return c;
+}
+
+int main(void)
+{
+    gr_step_config c = base_config();
+
+    test_dump("sgd", &c, 1);
+    c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
+    c.clip_norm = 1;
+    test_dump("sync", &c, 2);
+    c.amp = GR_AMP_F16;
+    c.accumulate = 2;
+    test_dump("fp16_accumulate_sync", &c, 2);
+    return 0;
+}
