@@ -68,6 +68,10 @@ gr_status gr_plan_check_fault(const gr_plan *p, const gr_fault *f) GR_MUST_CHECK
 /* The address of a value after a run (device memory); outputs stay until the next run. */
 void *gr_plan_address(const gr_plan *p, const gr_value *v);
 
+/* Runs n_runs times (real runs: state changes), each node timed by itself, and prints a
+ * table, slowest first. The plan must be bound. */
+gr_status gr_plan_profile(gr_plan *p, const gr_run *r, int n_runs, gr_text *out) GR_MUST_CHECK;
+
 /* One line per node: kernel, place, bytes; and the sum. */
 void gr_plan_print(const gr_plan *p, gr_text *out);
 

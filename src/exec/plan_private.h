@@ -1,6 +1,6 @@
 /*
- * The inside of a plan, shared by plan.c (making and printing) and run.c (binding and
- * running).
+ * The inside of a plan, shared by plan.c (making and printing), run.c (binding and
+ * running) and profile.c.
  *
  * (1) Everything but the plan itself lies in its arena; nothing grows after creation.
  * (2) An entry's src and out hold addresses once bound, except those of inputs, which
@@ -65,6 +65,11 @@ struct gr_plan {
 
 /* Context for messages about a node: "matmul (node 7, mlp.c:12)". Returns `st`. */
 gr_status gr_plan_wrap(gr_status st, const gr_node *n);
+
+/* Writes the inputs' addresses where they are used. */
+gr_status gr_plan_place_inputs(gr_plan *p, void *const *inputs) GR_MUST_CHECK;
+/* Runs entries [first, end) one by one. */
+gr_status gr_plan_run_entries(gr_plan *p, const gr_run *r, int first, int end) GR_MUST_CHECK;
 
 /* Ends what was recorded; the next run is a plain first one again. */
 void gr_plan_drop_recorded(gr_plan *p);

@@ -113,7 +113,7 @@ void *gr_plan_address(const gr_plan *p, const gr_value *v)
 
 /* ---- running ---- */
 
-static gr_status place_inputs(gr_plan *p, void *const *inputs)
+gr_status gr_plan_place_inputs(gr_plan *p, void *const *inputs)
 {
     bool is_fixed = p->device->ops->can_capture && p->n_runs > 0;
 
@@ -132,7 +132,7 @@ static gr_status place_inputs(gr_plan *p, void *const *inputs)
     return GR_OK;
 }
 
-static gr_status run_entries(gr_plan *p, const gr_run *r, int first, int end)
+gr_status gr_plan_run_entries(gr_plan *p, const gr_run *r, int first, int end)
 {
     bool polls = r->poll && p->device->ops->is_host;
 
@@ -159,7 +159,7 @@ static gr_status record(gr_plan *p, const gr_run *r, gr_segment *s)
     gr_status st;
 
     GR_TRY(ops->capture_begin(p->device));
-    gr_error_take(&queueing, run_entries(p, r, s->first, s->end));
+    gr_error_take(&queueing, gr_plan_run_entries(p, r, s->first, s->end));
     /* Also after a failure: the device must leave its recording state. */
     st = ops->capture_end(p->device, &recorded);
     if (queueing.status != GR_OK) {
@@ -182,7 +182,7 @@ static gr_status run_segment(gr_plan *p, const gr_run *r, gr_segment *s)
                    gr_status_text(st), gr_error_message());
     }
     if (!s->recorded)
-        return run_entries(p, r, s->first, s->end);
+        return gr_plan_run_entries(p, r, s->first, s->end);
     return gr_wrap(p->device->ops->capture_launch(p->device, s->recorded),
                    "recorded nodes %d to %d", s->first, s->end - 1);
 }
@@ -190,7 +190,7 @@ static gr_status run_segment(gr_plan *p, const gr_run *r, gr_segment *s)
 static gr_status run_all(gr_plan *p, const gr_run *r)
 {
     if (p->n_runs == 0 || p->n_segments == 0)
-        return run_entries(p, r, 0, p->n_entries);
+        return gr_plan_run_entries(p, r, 0, p->n_entries);
     for (int i = 0; i < p->n_segments; i++)
         GR_TRY(run_segment(p, r, &p->segments[i]));
     return GR_OK;
@@ -214,7 +214,7 @@ gr_status gr_plan_check_fault(const gr_plan *p, const gr_fault *f)
 gr_status gr_plan_run(gr_plan *p, const gr_run *r)
 {
     GR_BUG_IF(!p->is_bound);
-    GR_TRY(place_inputs(p, r->inputs));
+    GR_TRY(gr_plan_place_inputs(p, r->inputs));
     GR_TRY(run_all(p, r));
     p->n_runs++;
     return p->device->ops->is_host ? gr_plan_check_fault(p, p->bases.fault) : GR_OK;

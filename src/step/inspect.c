@@ -7,3 +7,18 @@ const gr_graph *gr_step_first_graph(const gr_step *s)
 {
     return s->n_entries > 0 ? s->entries[0]->graph : NULL;
 }
+
+gr_status gr_step_profile(gr_step *s, const gr_named *feeds, int n_feeds, int n_runs, gr_text *out)
+{
+    gr_role role = s->c.accumulate == 1 ? GR_ROLE_WHOLE : GR_ROLE_LAST;
+    gr_entry *e;
+    gr_run r = { .pool = s->pool };
+
+    if (gr_pg_size(s->c.pg) > 1)
+        return gr_fail(GR_ERR_ARG, "a profile is taken on one rank");
+    GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
+    GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
+    GR_TRY(gr_step_send(s, e, feeds, n_feeds, 0));
+    r.inputs = e->inputs;
+    return gr_plan_profile(e->plan, &r, n_runs, out);
+}

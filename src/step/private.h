@@ -88,6 +88,10 @@ gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_f
                         gr_entry **out) GR_MUST_CHECK;
 void gr_entry_destroy(gr_step *s, gr_entry *e);
 
+/* run.c: scalars and inputs up to the device. */
+gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds,
+                       double lr) GR_MUST_CHECK;
+
 /* state.c */
 gr_status gr_step_seal(gr_step *s) GR_MUST_CHECK;
 gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes) GR_MUST_CHECK;

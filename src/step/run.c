@@ -70,7 +70,7 @@ static gr_status take_fault(gr_step *s)
     return st;
 }
 
-static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr)
+gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr)
 {
     gr_scalars v = {
         .lr = (float)lr,
@@ -81,18 +81,20 @@ static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n
                       ? (uint64_t)gr_pg_rank(s->c.pg) * (uint64_t)feeds[0].shape.dim[0]
                       : 0,
     };
+
+    GR_TRY(check_feeds(feeds, n_feeds));
+    return gr_step_is_host(s) ? send_host(s, e, feeds, &v) : send_device(s, e, feeds, &v);
+}
+
+static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr)
+{
     gr_run r = { .inputs = e->inputs, .pool = s->pool };
     gr_status st;
 
-    GR_TRY(check_feeds(feeds, n_feeds));
-    if (gr_step_is_host(s)) {
-        GR_TRY(send_host(s, e, feeds, &v));
-        if (gr_pg_size(s->group) > 1 && e->role != GR_ROLE_EVAL) {
-            r.poll = poll_group;
-            r.poll_arg = s->group;
-        }
-    } else {
-        GR_TRY(send_device(s, e, feeds, &v));
+    GR_TRY(gr_step_send(s, e, feeds, n_feeds, lr));
+    if (gr_step_is_host(s) && gr_pg_size(s->group) > 1 && e->role != GR_ROLE_EVAL) {
+        r.poll = poll_group;
+        r.poll_arg = s->group;
     }
     s->last = e;
     st = gr_plan_run(e->plan, &r);

@@ -1,0 +1,25 @@
+/* A look into a step, for tools. */
+#ifndef GR_STEP_INSPECT_H
+#define GR_STEP_INSPECT_H
+
+#include "base/text.h"
+#include "gradus/step.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The graph of the first plan made, after all passes; NULL before. Borrowed; valid until
+ * that plan leaves the cache. */
+const gr_graph *gr_step_first_graph(const gr_step *s);
+
+/* A table of where the time of a training step goes, node by node, from n_runs updates on
+ * these feeds. One rank only: ranks timed node by node would wait for each other. */
+gr_status gr_step_profile(gr_step *s, const gr_named *feeds, int n_feeds, int n_runs,
+                          gr_text *out) GR_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
