@@ -1,0 +1,45 @@
+/* The list of operators. A plain array: no constructors run before main, and no linker
+ * drops an entry. */
+#include "op/registry.h"
+
+#include "op/collective/collective.h"
+#include "op/gather/gather.h"
+#include "op/map/program.h"
+#include "op/matmul/matmul.h"
+#include "op/reduce/reduce.h"
+#include "op/shape/shape.h"
+#include "op/update/update.h"
+#include "op/xent/xent.h"
+
+#include <string.h>
+
+const gr_op *const gr_op_registry[] = {
+    &gr_op_input,
+    &gr_op_variable,
+    &gr_op_map,
+    &gr_op_matmul,
+    &gr_op_reduce,
+    &gr_op_reshape,
+    &gr_op_transpose,
+    &gr_op_gather,
+    &gr_op_scatter_add,
+    &gr_op_softmax_xent,
+    &gr_op_softmax_xent_grad,
+    &gr_op_accumulate,
+    &gr_op_grad_control,
+    &gr_op_count_step,
+    &gr_op_scale_update,
+    &gr_op_sgd,
+    &gr_op_adamw,
+    &gr_op_allreduce_start,
+    &gr_op_allreduce_finish,
+    NULL,
+};
+
+const gr_op *gr_op_find(const char *name)
+{
+    for (const gr_op *const *op = gr_op_registry; *op; op++)
+        if (strcmp((*op)->name, name) == 0)
+            return *op;
+    return NULL;
+}

@@ -1,0 +1,283 @@
+/*
+ * Cases of the update: accumulate, grad_control, count_step, scale_update, sgd, adamw.
+ * None has a gradient: they come after the backward pass.
+ */
+#include "op/driver.h"
+#include "op/families.h"
+#include "op/update/update.h"
+
+static gr_value *add(gr_graph *g, const gr_op *op, gr_value *const *src, const driver_case *c,
+                     size_t attr_bytes)
+{
+    gr_build b = { .op = op,
+                   .site = "case",
+                   .src = src,
+                   .n_src = c->n_src,
+                   .attr = c->arg,
+                   .attr_bytes = c->arg ? attr_bytes : 0 };
+
+    return gr_graph_add_value(g, &b);
+}
+
+static gr_value *build_accumulate(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    return add(g, &gr_op_accumulate, src, c, 0);
+}
+
+static gr_value *build_control(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    return add(g, &gr_op_grad_control, src, c, sizeof(gr_control_attr));
+}
+
+static gr_value *build_count(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    return add(g, &gr_op_count_step, src, c, sizeof(gr_count_attr));
+}
+
+static gr_value *build_scale(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    return add(g, &gr_op_scale_update, src, c, 0);
+}
+
+static gr_value *build_sgd(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    return add(g, &gr_op_sgd, src, c, sizeof(gr_sgd_attr));
+}
+
+static gr_value *build_adamw(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    return add(g, &gr_op_adamw, src, c, sizeof(gr_adamw_attr));
+}
+
+#define I64_STATE(from, to)                                                                \
+    {                                                                                      \
+        .dtype = GR_I64, .shape = DRIVER_DIMS0, .is_state = true, .lo = (from), .hi = (to) \
+    }
+#define F32_STATE0(from, to)                                                               \
+    {                                                                                      \
+        .dtype = GR_F32, .shape = DRIVER_DIMS0, .is_state = true, .lo = (from), .hi = (to) \
+    }
+/* A second moment is never negative; kept away from 0, where the root is steep. */
+#define MOMENT(...)                                                                              \
+    {                                                                                            \
+        .dtype = GR_F32, .shape = DRIVER_DIMS(__VA_ARGS__), .is_state = true, .lo = 0.5, .hi = 2 \
+    }
+/* { factor, skip, norm, scale }: every number the same, so skip is on or off by range. */
+#define CONTROL_GO   DRIVER_RANGE(GR_F32, 0, 1e-300, 4)
+#define CONTROL_STOP DRIVER_RANGE(GR_F32, 1, 1.5, 4)
+
+static const gr_control_attr no_clip = { 0, false }, clip = { 0.5, false }, scaled = { 0.5, true };
+static const gr_count_attr free_count = { false }, checked_count = { true };
+static const gr_sgd_attr sgd_plain = { 0, 0, false }, sgd_decay = { 0, 0.01, false },
+                         sgd_momentum = { 0.9, 0.01, false }, sgd_checked = { 0.9, 0.01, true };
+static const gr_adamw_attr adamw_plain = { 0.9, 0.999, 1e-8, 0.01, false },
+                           adamw_checked = { 0.9, 0.999, 1e-8, 0.01, true };
+
+/* New parameters are sums of about four terms of size 2, which may cancel: hence n_reduced
+ * and scale there. */
+static const driver_case cases[] = {
+    { .name = "accumulate",
+      .op = "accumulate",
+      .build = build_accumulate,
+      .n_src = 1,
+      .src = { DRIVER_F32(7, 13) },
+      .flags = DRIVER_EXACT },
+    { .name = "accumulate large",
+      .op = "accumulate",
+      .build = build_accumulate,
+      .n_src = 1,
+      .src = { DRIVER_F32(100003) },
+      .flags = DRIVER_EXACT },
+    { .name = "accumulate empty",
+      .op = "accumulate",
+      .build = build_accumulate,
+      .n_src = 1,
+      .src = { DRIVER_F32(0, 3) },
+      .flags = DRIVER_EXACT },
+    { .name = "accumulate wrong type",
+      .op = "accumulate",
+      .build = build_accumulate,
+      .n_src = 1,
+      .src = { DRIVER_SRC(GR_I32, 3) },
+      .want = "input 0 must be f32 [3], not i32 [3]" },
+
+    { .name = "control",
+      .op = "grad_control",
+      .build = build_control,
+      .arg = &no_clip,
+      .n_src = 2,
+      .src = { DRIVER_F32(3, 5), DRIVER_F32(9001) },
+      .n_reduced = 9016,
+      .scale = 4 },
+    { .name = "control clips",
+      .op = "grad_control",
+      .build = build_control,
+      .arg = &clip,
+      .n_src = 3,
+      .src = { DRIVER_F32(64), DRIVER_F32(1), DRIVER_F32(30000) },
+      .n_reduced = 30065,
+      .scale = 4 },
+    { .name = "control of nothing",
+      .op = "grad_control",
+      .build = build_control,
+      .arg = &clip,
+      .n_src = 1,
+      .src = { DRIVER_F32(0) } },
+    { .name = "control with scale",
+      .op = "grad_control",
+      .build = build_control,
+      .arg = &scaled,
+      .n_src = 2,
+      .src = { F32_STATE0(1024, 1024), DRIVER_F32(20001) },
+      .n_reduced = 20001,
+      .scale = 4 },
+    { .name = "control without gradient",
+      .op = "grad_control",
+      .build = build_control,
+      .arg = &scaled,
+      .n_src = 1,
+      .src = { F32_STATE0(1024, 1024) },
+      .want = "takes at least one gradient" },
+
+    { .name = "count",
+      .op = "count_step",
+      .build = build_count,
+      .arg = &free_count,
+      .n_src = 2,
+      .src = { I64_STATE(4, 9), I64_STATE(0, 3) },
+      .flags = DRIVER_EXACT },
+    { .name = "count a skip",
+      .op = "count_step",
+      .build = build_count,
+      .arg = &checked_count,
+      .n_src = 3,
+      .src = { I64_STATE(4, 9), I64_STATE(0, 3), CONTROL_STOP },
+      .flags = DRIVER_EXACT },
+    { .name = "count of too few",
+      .op = "count_step",
+      .build = build_count,
+      .arg = &checked_count,
+      .n_src = 2,
+      .src = { I64_STATE(4, 9), I64_STATE(0, 3) },
+      .want = "takes 3 inputs, got 2" },
+
+    { .name = "scale goes on",
+      .op = "scale_update",
+      .build = build_scale,
+      .n_src = 3,
+      .src = { F32_STATE0(1024, 1024), I64_STATE(5, 9), CONTROL_GO },
+      .flags = DRIVER_EXACT },
+    { .name = "scale grows",
+      .op = "scale_update",
+      .build = build_scale,
+      .n_src = 3,
+      .src = { F32_STATE0(1024, 1024), I64_STATE(1999, 1999), CONTROL_GO },
+      .flags = DRIVER_EXACT },
+    { .name = "scale halves",
+      .op = "scale_update",
+      .build = build_scale,
+      .n_src = 3,
+      .src = { F32_STATE0(1024, 1024), I64_STATE(5, 9), CONTROL_STOP },
+      .flags = DRIVER_EXACT },
+    { .name = "scale of wrong type",
+      .op = "scale_update",
+      .build = build_scale,
+      .n_src = 3,
+      .src = { I64_STATE(5, 9), I64_STATE(5, 9), CONTROL_GO },
+      .want = "must be f32 []" },
+
+    { .name = "sgd",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_plain,
+      .n_src = 2,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11) },
+      .flags = DRIVER_GOLDEN },
+    { .name = "sgd with decay",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_decay,
+      .n_src = 2,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11) },
+      .flags = DRIVER_GOLDEN },
+    { .name = "sgd with momentum",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_momentum,
+      .n_src = 3,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), DRIVER_STATE(9, 11) },
+      .flags = DRIVER_GOLDEN },
+    { .name = "sgd large",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_momentum,
+      .n_src = 3,
+      .src = { DRIVER_STATE(100003), DRIVER_F32(100003), DRIVER_STATE(100003) } },
+    { .name = "sgd skips",
+      .op = "sgd",
+      .build = build_sgd,
+      .arg = &sgd_checked,
+      .n_src = 4,
+      .src = { DRIVER_STATE(33), DRIVER_F32(33), CONTROL_STOP, DRIVER_STATE(33) },
+      .flags = DRIVER_EXACT },
+    { .name = "sgd of nothing",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_plain,
+      .n_src = 2,
+      .src = { DRIVER_STATE(0), DRIVER_F32(0) } },
+    { .name = "sgd of another shape",
+      .op = "sgd",
+      .build = build_sgd,
+      .arg = &sgd_plain,
+      .n_src = 2,
+      .src = { DRIVER_STATE(3), DRIVER_F32(4) },
+      .want = "input 1 must be f32 [3], not f32 [4]" },
+
+    { .name = "adamw",
+      .op = "adamw",
+      .build = build_adamw,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &adamw_plain,
+      .n_src = 5,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), I64_STATE(3, 3), DRIVER_STATE(9, 11),
+               MOMENT(9, 11) },
+      .flags = DRIVER_GOLDEN },
+    { .name = "adamw large",
+      .op = "adamw",
+      .build = build_adamw,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &adamw_plain,
+      .n_src = 5,
+      .src = { DRIVER_STATE(100003), DRIVER_F32(100003), I64_STATE(1, 1), DRIVER_STATE(100003),
+               MOMENT(100003) } },
+    { .name = "adamw skips",
+      .op = "adamw",
+      .build = build_adamw,
+      .arg = &adamw_checked,
+      .n_src = 6,
+      .src = { DRIVER_STATE(33), DRIVER_F32(33), I64_STATE(3, 3), CONTROL_STOP, DRIVER_STATE(33),
+               MOMENT(33) },
+      .flags = DRIVER_EXACT },
+    { .name = "adamw of too few",
+      .op = "adamw",
+      .build = build_adamw,
+      .arg = &adamw_plain,
+      .n_src = 4,
+      .src = { DRIVER_STATE(3), DRIVER_F32(3), I64_STATE(1, 1), DRIVER_STATE(3) },
+      .want = "takes 5 inputs, got 4" },
+};
+
+const driver_family driver_update = { "update", cases, DRIVER_COUNT(cases) };

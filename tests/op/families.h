@@ -1,0 +1,10 @@
+/* The families of cases, one per file cases_<family>.c; test_ops.c runs them all. */
+#ifndef GR_TESTS_OP_FAMILIES_H
+#define GR_TESTS_OP_FAMILIES_H
+
+#include "op/driver.h"
+
+extern const driver_family driver_map, driver_matmul, driver_reduce, driver_shape, driver_gather,
+    driver_xent, driver_update;
+
+#endif

@@ -1,0 +1,112 @@
+/*
+ * Every operator through the driver: all families, and nothing left out. An operator of
+ * the registry needs a case, a case that is refused, and, when it has a gradient rule, a
+ * case whose gradient is checked; every scalar function of map needs a case of its own.
+ */
+#include "check.h"
+#include "op/driver.h"
+#include "op/families.h"
+#include "op/map/scalar.h"
+#include "op/registry.h"
+
+static const driver_family *const families[] = {
+    &driver_map,    &driver_matmul, &driver_reduce, &driver_shape,
+    &driver_gather, &driver_xent,   &driver_update,
+};
+
+/* Operators that the driver cannot take, and who tests them instead. */
+static const struct {
+    const char *op, *why;
+} excused[] = {
+    { "input", "runs nothing and has no sources: every case begins with it" },
+    { "variable", "runs nothing and has no sources: every update case begins with it" },
+    { "allreduce_start", "needs a process group: tests/op/test_collective.c" },
+    { "allreduce_finish", "needs a process group: tests/op/test_collective.c" },
+};
+
+static bool is_excused(const char *op)
+{
+    for (int i = 0; i < DRIVER_COUNT(excused); i++)
+        if (strcmp(excused[i].op, op) == 0)
+            return true;
+    return false;
+}
+
+typedef struct coverage {
+    int n_run, n_refused, n_grads;
+} coverage;
+
+static coverage count_cases(const char *op)
+{
+    coverage n = { 0 };
+
+    for (int f = 0; f < DRIVER_COUNT(families); f++)
+        for (int i = 0; i < families[f]->n_cases; i++) {
+            const driver_case *c = &families[f]->cases[i];
+
+            if (strcmp(c->op, op) != 0)
+                continue;
+            n.n_run += !c->want;
+            n.n_refused += c->want != NULL;
+            n.n_grads += !c->want && c->grad != 0;
+        }
+    return n;
+}
+
+static void check_operators(void)
+{
+    for (const gr_op *const *op = gr_op_registry; *op; op++) {
+        coverage n = count_cases((*op)->name);
+
+        if (is_excused((*op)->name))
+            continue;
+        if (n.n_run == 0 || n.n_refused == 0 || ((*op)->grad && n.n_grads == 0)) {
+            fprintf(stderr, "operator '%s': %d cases, %d refused, %d with a gradient%s\n",
+                    (*op)->name, n.n_run, n.n_refused, n.n_grads,
+                    (*op)->grad ? ", which it has" : "");
+            exit(1);
+        }
+    }
+}
+
+static void check_functions(void)
+{
+    for (int fn = 0; fn < GR_FN_COUNT; fn++) {
+        const char *name = gr_scalar_name((gr_scalar_fn)fn);
+        bool found = fn == GR_FN_CONST; /* fill and "constant" are made of it */
+
+        for (int i = 0; i < driver_map.n_cases; i++)
+            found = found || strcmp(driver_map.cases[i].name, name) == 0;
+        if (!found) {
+            fprintf(stderr, "scalar function '%s' has no case\n", name);
+            exit(1);
+        }
+    }
+}
+
+static void check_names(const driver_family *f)
+{
+    for (int i = 0; i < f->n_cases; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(f->cases[i].name, f->cases[j].name) == 0) {
+                fprintf(stderr, "family '%s' has two cases '%s'\n", f->name, f->cases[i].name);
+                exit(1);
+            }
+}
+
+/* With arguments: only the families of these names. */
+int main(int argc, char **argv)
+{
+    check_operators();
+    check_functions();
+    for (int f = 0; f < DRIVER_COUNT(families); f++) {
+        bool wanted = argc < 2;
+
+        check_names(families[f]);
+        for (int i = 1; i < argc; i++)
+            wanted = wanted || strcmp(argv[i], families[f]->name) == 0;
+        if (wanted)
+            driver_run_family(families[f], NULL);
+    }
+    return 0;
+}
