@@ -5,14 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/status.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-float gr_bf16_to_f32(uint16_t h);
-uint16_t gr_f32_to_bf16(float f); /* NaN stays NaN */
-float gr_f16_to_f32(uint16_t h);
-uint16_t gr_f32_to_f16(float f); /* overflow to inf, subnormals kept */
+GR_API float gr_bf16_to_f32(uint16_t h);
+GR_API uint16_t gr_f32_to_bf16(float f); /* NaN stays NaN */
+GR_API float gr_f16_to_f32(uint16_t h);
+GR_API uint16_t gr_f32_to_f16(float f); /* overflow to inf, subnormals kept */
 
 #ifdef __cplusplus
 }

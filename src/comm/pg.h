@@ -70,7 +70,8 @@ typedef struct gr_pg_factory {
 
 /* Checked entries: refuse a broken group with GR_ERR_PEER, remember a failure and abort
  * the transport. Callers use these, not the table. */
-GR_API gr_status gr_pg_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base) GR_MUST_CHECK;
+GR_API gr_status gr_pg_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes,
+                                void **base) GR_MUST_CHECK;
 GR_API gr_status gr_pg_start(gr_pg *pg, const gr_coll *c, void *stream) GR_MUST_CHECK;
 GR_API gr_status gr_pg_finish(gr_pg *pg, const gr_coll *c, void *stream) GR_MUST_CHECK;
 GR_API gr_status gr_pg_poll(gr_pg *pg) GR_MUST_CHECK;

@@ -339,6 +339,17 @@ typedef struct adamw_terms {
     float root_factor; /* 1 / sqrt(1 - beta2^t) */
 } adamw_terms;
 
+/* x^n by squaring: a tenth of the time of pow(), and that time is most of a small update. */
+static __device__ double power(double x, int64_t n)
+{
+    double y = 1.0;
+
+    for (; n > 0; n >>= 1, x *= x)
+        if (n & 1)
+            y *= x;
+    return y;
+}
+
 /* n packs of N floats; grid-stride. One thread of each block computes the powers. */
 template <int N> static __global__ void adamw(adamw_args p)
 {
@@ -349,11 +360,12 @@ template <int N> static __global__ void adamw(adamw_args p)
     if (skips(p.control))
         return;
     if (threadIdx.x == 0) {
-        double t = (double)*p.step, lr = p.scalars->lr;
+        int64_t t = *p.step;
+        double lr = p.scalars->lr;
 
         k.decay = (float)(1.0 - lr * p.weight_decay);
-        k.step_size = (float)(lr / (1.0 - pow(p.beta1, t)));
-        k.root_factor = (float)(1.0 / sqrt(1.0 - pow(p.beta2, t)));
+        k.step_size = (float)(lr / (1.0 - power(p.beta1, t)));
+        k.root_factor = (float)(1.0 / sqrt(1.0 - power(p.beta2, t)));
     }
     __syncthreads();
     for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < p.n;

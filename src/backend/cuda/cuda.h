@@ -1,0 +1,68 @@
+/*
+ * The CUDA device from the inside: what kernels and GPU process groups of the module
+ * need beyond the backend table.
+ *
+ * Threads: the one that opened the device. open() makes it that thread's current CUDA
+ * device; several threads may each open the same GPU and get a stream of their own.
+ */
+#ifndef GR_BACKEND_CUDA_CUDA_H
+#define GR_BACKEND_CUDA_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "backend/backend.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gr_cuda_jit gr_cuda_jit;
+struct cublasLtContext;
+
+/*
+ * Called every few milliseconds while the host waits for the stream, so that a group
+ * whose peer died can end the wait: a collective without a partner never ends by itself.
+ * A status other than GR_OK ends the wait; the device then counts as lost.
+ */
+typedef struct gr_cuda_watch {
+    gr_status (*check)(void *arg, int64_t waited_ns);
+    void *arg;
+} gr_cuda_watch;
+
+typedef struct gr_cuda_device {
+    gr_device base;
+    cudaStream_t stream;
+    int arch; /* 90: compute capability 9.0 */
+    int n_sm;
+    cudaEvent_t slot[2];
+    bool slot_used[2];
+    struct cublasLtContext *blas; /* made at first use */
+    gr_cuda_jit *jit;
+    gr_cuda_watch watch; /* check is NULL: nobody watches */
+    bool is_lost;        /* a watch gave up: work is stuck on the stream, nobody waits for it */
+} gr_cuda_device;
+
+/* GR_OK, or a failure "<what>: <the vendor's text>"; memory failures are GR_ERR_NOMEM. */
+gr_status gr_cuda_check(cudaError_t e, const char *what) GR_MUST_CHECK;
+
+/* gr_launch.stream as what it is. */
+static inline cudaStream_t gr_cuda_stream(void *stream)
+{
+    return (cudaStream_t)stream;
+}
+
+/* The device's cuBLASLt handle, shared by all matrix products; owned by the device. */
+gr_status gr_cuda_blas(gr_cuda_device *d, struct cublasLtContext **out) GR_MUST_CHECK;
+
+/* Waits until `e` has happened, under the device's watch. */
+gr_status gr_cuda_wait(gr_cuda_device *d, cudaEvent_t e, const char *what) GR_MUST_CHECK;
+
+extern const gr_backend_ops gr_backend_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

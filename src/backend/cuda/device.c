@@ -1,0 +1,376 @@
+/*
+ * The CUDA driver: memory, one non-blocking stream, staging slots as events, and the
+ * recording of work as CUDA graphs.
+ *
+ * (1) Everything is queued on the device's own stream; the default stream is not used.
+ * (2) Fresh memory is zeroed before alloc() returns, also as seen from other streams.
+ * (3) Pinned host memory has one address on both sides (unified addressing).
+ * (4) Recording is thread-local: other ranks of the same process go on meanwhile.
+ */
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/jit.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+#include <cublasLt.h>
+#include <sched.h>
+#include <time.h>
+
+/* A wait spins this long before it sleeps between looks. */
+#define SPIN_NS        200000
+#define NAP_NS         50000
+#define WATCH_EVERY_NS 5000000
+
+gr_status gr_cuda_check(cudaError_t e, const char *what)
+{
+    gr_status st = e == cudaErrorMemoryAllocation ? GR_ERR_NOMEM : GR_ERR_DEVICE;
+
+    if (e == cudaSuccess)
+        return GR_OK;
+    /* Takes a launch failure away, so that it is not reported a second time by a later call. */
+    (void)cudaGetLastError();
+    return gr_fail(st, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+static gr_cuda_device *cuda_of(gr_device *d)
+{
+    return (gr_cuda_device *)d;
+}
+
+/* ---- open and close ---- */
+
+static int cuda_count(void)
+{
+    int n = 0;
+
+    if (cudaGetDeviceCount(&n) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return 0;
+    }
+    return n;
+}
+
+static void cuda_close(gr_device *base)
+{
+    gr_cuda_device *d = cuda_of(base);
+
+    if (!d)
+        return;
+    if (d->is_lost) {
+        /* Everything below would wait for work that never ends; the process's end frees it. */
+        gr_free(d);
+        return;
+    }
+    if (d->stream)
+        cudaStreamSynchronize(d->stream);
+    gr_cuda_jit_destroy(d->jit);
+    if (d->blas)
+        cublasLtDestroy(d->blas);
+    for (int i = 0; i < 2; i++)
+        if (d->slot[i])
+            cudaEventDestroy(d->slot[i]);
+    if (d->stream)
+        cudaStreamDestroy(d->stream);
+    gr_free(d);
+}
+
+static gr_status open_parts(gr_cuda_device *d)
+{
+    int major = 0, minor = 0;
+
+    GR_TRY(gr_cuda_check(cudaSetDevice(d->base.index), "cudaSetDevice"));
+    GR_TRY(gr_cuda_check(
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->base.index),
+        "compute capability"));
+    GR_TRY(gr_cuda_check(
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d->base.index),
+        "compute capability"));
+    GR_TRY(gr_cuda_check(
+        cudaDeviceGetAttribute(&d->n_sm, cudaDevAttrMultiProcessorCount, d->base.index),
+        "multiprocessor count"));
+    d->arch = major * 10 + minor;
+    GR_TRY(gr_cuda_check(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking),
+                         "cudaStreamCreate"));
+    for (int i = 0; i < 2; i++)
+        GR_TRY(gr_cuda_check(cudaEventCreateWithFlags(&d->slot[i], cudaEventDisableTiming),
+                             "cudaEventCreate"));
+    return gr_cuda_jit_create(&d->jit, d->arch);
+}
+
+static gr_status cuda_open(gr_device **out, int index)
+{
+    gr_cuda_device *d;
+    int n = 0;
+    gr_status st;
+
+    GR_TRY(gr_cuda_check(cudaGetDeviceCount(&n), "looking for GPUs"));
+    if (index < 0 || index >= n)
+        return gr_fail(GR_ERR_DEVICE, "there is no GPU %d: this process sees %d", index, n);
+    d = gr_calloc(1, sizeof(*d));
+    if (!d)
+        return GR_ERR_NOMEM;
+    d->base = (gr_device){ &gr_backend_cuda, index };
+    GR_TRY_GOTO(st, open_parts(d), fail);
+    *out = &d->base;
+    return GR_OK;
+
+fail:
+    cuda_close(&d->base);
+    return gr_wrap(st, "GPU %d", index);
+}
+
+static void cuda_describe(gr_device *base, gr_text *out)
+{
+    struct cudaDeviceProp p;
+
+    if (cudaGetDeviceProperties(&p, base->index) != cudaSuccess) {
+        (void)cudaGetLastError();
+        gr_text_addf(out, "GPU %d", base->index);
+        return;
+    }
+    /* The place on the bus tells equal GPUs of a host apart. */
+    gr_text_addf(out, "%s, %zu GiB, PCI %04x:%02x:%02x", p.name, p.totalGlobalMem >> 30,
+                 (unsigned)p.pciDomainID, (unsigned)p.pciBusID, (unsigned)p.pciDeviceID);
+}
+
+gr_status gr_cuda_blas(gr_cuda_device *d, struct cublasLtContext **out)
+{
+    if (!d->blas) {
+        cublasStatus_t s = cublasLtCreate(&d->blas);
+
+        if (s != CUBLAS_STATUS_SUCCESS)
+            return gr_fail(GR_ERR_DEVICE, "cublasLtCreate: %s", cublasLtGetStatusString(s));
+    }
+    *out = d->blas;
+    return GR_OK;
+}
+
+/* ---- memory ---- */
+
+static gr_status cuda_alloc(gr_device *base, size_t n_bytes, void **out)
+{
+    gr_cuda_device *d = cuda_of(base);
+    size_t room = n_bytes ? n_bytes : 1;
+    void *mem = NULL;
+    gr_status st;
+
+    st = gr_cuda_check(cudaMalloc(&mem, room), "cudaMalloc");
+    if (st != GR_OK)
+        return gr_wrap(st, "%zu bytes on GPU %d", n_bytes, base->index);
+    st = gr_cuda_check(cudaMemsetAsync(mem, 0, room, d->stream), "cudaMemset");
+    if (st == GR_OK)
+        st = gr_cuda_check(cudaStreamSynchronize(d->stream), "cudaMemset");
+    if (st != GR_OK) {
+        cudaFree(mem);
+        return st;
+    }
+    *out = mem;
+    return GR_OK;
+}
+
+static void cuda_free(gr_device *base, void *mem)
+{
+    (void)base;
+    if (mem)
+        cudaFree(mem);
+}
+
+static gr_status cuda_host_alloc(gr_device *base, size_t n_bytes, void **out)
+{
+    size_t room = n_bytes ? n_bytes : 1;
+
+    (void)base;
+    GR_TRY(gr_cuda_check(cudaHostAlloc(out, room, cudaHostAllocMapped | cudaHostAllocPortable),
+                         "cudaHostAlloc"));
+    memset(*out, 0, room);
+    return GR_OK;
+}
+
+static void cuda_host_free(gr_device *base, void *mem)
+{
+    (void)base;
+    if (mem)
+        cudaFreeHost(mem);
+}
+
+/* ---- queued work ---- */
+
+static gr_status copy(gr_device *base, void *dst, const void *src, size_t n_bytes,
+                      enum cudaMemcpyKind kind)
+{
+    if (n_bytes == 0)
+        return GR_OK;
+    return gr_cuda_check(cudaMemcpyAsync(dst, src, n_bytes, kind, cuda_of(base)->stream),
+                         "cudaMemcpy");
+}
+
+static gr_status cuda_upload(gr_device *d, void *dst, const void *src, size_t n_bytes)
+{
+    return copy(d, dst, src, n_bytes, cudaMemcpyHostToDevice);
+}
+
+static gr_status cuda_download(gr_device *d, void *dst, const void *src, size_t n_bytes)
+{
+    return copy(d, dst, src, n_bytes, cudaMemcpyDeviceToHost);
+}
+
+static gr_status cuda_zero(gr_device *base, void *dst, size_t n_bytes)
+{
+    if (n_bytes == 0)
+        return GR_OK;
+    return gr_cuda_check(cudaMemsetAsync(dst, 0, n_bytes, cuda_of(base)->stream), "cudaMemset");
+}
+
+static void *cuda_stream(gr_device *base)
+{
+    return cuda_of(base)->stream;
+}
+
+/* ---- waiting ---- */
+
+static void nap(int64_t waited_ns)
+{
+    struct timespec t = { 0, NAP_NS };
+
+    if (waited_ns < SPIN_NS)
+        sched_yield();
+    else
+        nanosleep(&t, NULL);
+}
+
+typedef cudaError_t query_fn(void *what);
+
+static cudaError_t query_stream(void *stream)
+{
+    return cudaStreamQuery((cudaStream_t)stream);
+}
+
+static cudaError_t query_event(void *event)
+{
+    return cudaEventQuery((cudaEvent_t)event);
+}
+
+/* Looks, and asks the watch now and then, which also knows the deadline. */
+static gr_status wait_watched(gr_cuda_device *d, query_fn *query, void *arg, const char *what)
+{
+    int64_t start = gr_now_ns(), asked = start;
+
+    for (;;) {
+        cudaError_t e = query(arg);
+        int64_t now = gr_now_ns();
+
+        if (e != cudaErrorNotReady)
+            return gr_cuda_check(e, what);
+        /* Not ready is no failure, but it counts as the last error. */
+        (void)cudaGetLastError();
+        if (now - asked >= WATCH_EVERY_NS) {
+            gr_status st = d->watch.check(d->watch.arg, now - start);
+
+            asked = now;
+            d->is_lost = d->is_lost || st != GR_OK;
+            GR_TRY(st);
+        }
+        nap(now - start);
+    }
+}
+
+static gr_status cuda_sync(gr_device *base)
+{
+    gr_cuda_device *d = cuda_of(base);
+
+    if (d->is_lost)
+        return gr_fail(GR_ERR_PEER, "GPU %d is stuck in a collective that failed", base->index);
+    if (d->watch.check)
+        return wait_watched(d, query_stream, d->stream, "waiting for the GPU");
+    return gr_cuda_check(cudaStreamSynchronize(d->stream), "waiting for the GPU");
+}
+
+gr_status gr_cuda_wait(gr_cuda_device *d, cudaEvent_t e, const char *what)
+{
+    if (d->watch.check)
+        return wait_watched(d, query_event, e, what);
+    return gr_cuda_check(cudaEventSynchronize(e), what);
+}
+
+static gr_status cuda_slot_mark(gr_device *base, int slot)
+{
+    gr_cuda_device *d = cuda_of(base);
+
+    GR_BUG_IF(slot < 0 || slot > 1);
+    d->slot_used[slot] = true;
+    return gr_cuda_check(cudaEventRecord(d->slot[slot], d->stream), "cudaEventRecord");
+}
+
+static gr_status cuda_slot_wait(gr_device *base, int slot)
+{
+    gr_cuda_device *d = cuda_of(base);
+
+    GR_BUG_IF(slot < 0 || slot > 1);
+    if (!d->slot_used[slot])
+        return GR_OK;
+    return gr_cuda_wait(d, d->slot[slot], "waiting for a staging slot");
+}
+
+/* ---- recording ---- */
+
+static gr_status cuda_capture_begin(gr_device *base)
+{
+    return gr_cuda_check(
+        cudaStreamBeginCapture(cuda_of(base)->stream, cudaStreamCaptureModeThreadLocal),
+        "start of recording");
+}
+
+static gr_status cuda_capture_end(gr_device *base, void **recorded)
+{
+    gr_cuda_device *d = cuda_of(base);
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    gr_status st;
+
+    GR_TRY(gr_cuda_check(cudaStreamEndCapture(d->stream, &graph), "end of recording"));
+    st = gr_cuda_check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate");
+    cudaGraphDestroy(graph);
+    if (st != GR_OK)
+        return st;
+    *recorded = exec;
+    return GR_OK;
+}
+
+static gr_status cuda_capture_launch(gr_device *base, void *recorded)
+{
+    return gr_cuda_check(cudaGraphLaunch((cudaGraphExec_t)recorded, cuda_of(base)->stream),
+                         "cudaGraphLaunch");
+}
+
+static void cuda_capture_free(gr_device *base, void *recorded)
+{
+    (void)base;
+    if (recorded)
+        cudaGraphExecDestroy((cudaGraphExec_t)recorded);
+}
+
+const gr_backend_ops gr_backend_cuda = {
+    .name = "cuda",
+    .is_host = false,
+    .can_capture = true,
+    .open = cuda_open,
+    .close = cuda_close,
+    .count = cuda_count,
+    .describe = cuda_describe,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .host_alloc = cuda_host_alloc,
+    .host_free = cuda_host_free,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .zero = cuda_zero,
+    .sync = cuda_sync,
+    .stream = cuda_stream,
+    .slot_mark = cuda_slot_mark,
+    .slot_wait = cuda_slot_wait,
+    .capture_begin = cuda_capture_begin,
+    .capture_end = cuda_capture_end,
+    .capture_launch = cuda_capture_launch,
+    .capture_free = cuda_capture_free,
+};

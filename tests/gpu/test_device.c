@@ -1,0 +1,88 @@
+/* The CUDA driver: memory, copies, slots, recording, and messages for what cannot be. */
+#include "gpu/gpu.h"
+#include "tests/check.h"
+
+#define N 100003
+
+static void test_memory(gr_device *d)
+{
+    const gr_backend_ops *ops = d->ops;
+    unsigned char *host, *mem;
+
+    GR_CHECK_OK(ops->host_alloc(d, N, (void **)&host));
+    GR_CHECK_OK(ops->alloc(d, N, (void **)&mem));
+    GR_CHECK_EQ((uintptr_t)mem % 256, 0);
+    memset(host, 0xee, N);
+    GR_CHECK_OK(ops->download(d, host, mem, N));
+    GR_CHECK_OK(ops->sync(d));
+    for (int i = 0; i < N; i++)
+        GR_CHECK_EQ(host[i], 0); /* fresh memory is zeroed */
+    for (int i = 0; i < N; i++)
+        host[i] = (unsigned char)(i * 7);
+    GR_CHECK_OK(ops->upload(d, mem, host, N));
+    GR_CHECK_OK(ops->slot_mark(d, 0));
+    GR_CHECK_OK(ops->slot_wait(d, 0));
+    GR_CHECK_OK(ops->slot_wait(d, 1)); /* never marked: nothing to wait for */
+    memset(host, 0, N);
+    GR_CHECK_OK(ops->zero(d, mem + 1000, 5));
+    GR_CHECK_OK(ops->download(d, host, mem, N));
+    GR_CHECK_OK(ops->sync(d));
+    for (int i = 0; i < N; i++)
+        GR_CHECK_EQ(host[i], i >= 1000 && i < 1005 ? 0 : (unsigned char)(i * 7));
+    ops->free(d, mem);
+    ops->host_free(d, host);
+}
+
+/* What is recorded runs at each launch, and not while it is recorded. */
+static void test_capture(gr_device *d)
+{
+    const gr_backend_ops *ops = d->ops;
+    int *host, *mem;
+    void *recorded = NULL;
+
+    GR_CHECK_OK(ops->host_alloc(d, 2 * sizeof(int), (void **)&host));
+    GR_CHECK_OK(ops->alloc(d, sizeof(int), (void **)&mem));
+    host[0] = 5;
+    GR_CHECK_OK(ops->capture_begin(d));
+    GR_CHECK_OK(ops->upload(d, mem, &host[0], sizeof(int)));
+    GR_CHECK_OK(ops->download(d, &host[1], mem, sizeof(int)));
+    GR_CHECK_OK(ops->capture_end(d, &recorded));
+    GR_CHECK_OK(ops->sync(d));
+    GR_CHECK_EQ(host[1], 0);
+    for (int i = 0; i < 3; i++) {
+        host[0] = 100 + i;
+        GR_CHECK_OK(ops->capture_launch(d, recorded));
+        GR_CHECK_OK(ops->sync(d));
+        GR_CHECK_EQ(host[1], 100 + i);
+    }
+    ops->capture_free(d, recorded);
+    ops->free(d, mem);
+    ops->host_free(d, host);
+}
+
+static void test_refusals(const gr_module *m, gr_device *d)
+{
+    gr_device *other;
+    void *mem;
+
+    GR_CHECK_FAILS(m->backend->open(&other, 1000), GR_ERR_DEVICE, "GPU 1000");
+    GR_CHECK_FAILS(d->ops->alloc(d, (size_t)1 << 50, &mem), GR_ERR_NOMEM, "cudaMalloc");
+    GR_CHECK_OK(d->ops->sync(d)); /* a refusal leaves nothing behind */
+}
+
+int main(void)
+{
+    const gr_module *m = gpu_module();
+    gr_device *d = gpu_open();
+    gr_text text = GR_TEXT_INIT;
+
+    d->ops->describe(d, &text);
+    GR_CHECK_OK(gr_text_status(&text));
+    printf("%s\n", gr_text_str(&text));
+    gr_text_fini(&text);
+    test_memory(d);
+    test_capture(d);
+    test_refusals(m, d);
+    d->ops->close(d);
+    return 0;
+}
