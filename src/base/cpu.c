@@ -4,15 +4,25 @@
  */
 #include "base/cpu.h"
 
+#include "base/cpu_tiles.h"
 #include "base/log.h"
 
 #include <cpuid.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum cpu_level { LEVEL_UNKNOWN, LEVEL_SCALAR, LEVEL_AVX2, LEVEL_AVX512 } cpu_level;
+typedef enum cpu_level {
+    LEVEL_UNKNOWN,
+    LEVEL_SCALAR,
+    LEVEL_AVX2,
+    LEVEL_AVX512,
+    LEVEL_AMX
+} cpu_level;
+
+static bool amx_works; /* written once, under its pthread_once_t */
 
 static cpu_level level_of_processor(void)
 {
@@ -33,12 +43,14 @@ static cpu_level level_allowed(void)
 {
     const char *word = getenv("GR_CPU");
 
-    if (!word || !*word || strcmp(word, "avx512") == 0)
+    if (!word || !*word || strcmp(word, "amx") == 0)
+        return LEVEL_AMX;
+    if (strcmp(word, "avx512") == 0)
         return LEVEL_AVX512;
     if (strcmp(word, "avx2") == 0)
         return LEVEL_AVX2;
     if (strcmp(word, "scalar") != 0)
-        gr_log(BASE, WARN, "GR_CPU: '%s' is not avx512, avx2 or scalar; taking scalar", word);
+        gr_log(BASE, WARN, "GR_CPU: '%s' is not amx, avx512, avx2 or scalar; taking scalar", word);
     return LEVEL_SCALAR;
 }
 
@@ -65,6 +77,20 @@ bool gr_cpu_has_avx2(void)
 bool gr_cpu_has_avx512(void)
 {
     return level() >= LEVEL_AVX512;
+}
+
+static void try_amx(void)
+{
+    amx_works = gr_cpu_has_avx512() && level_allowed() >= LEVEL_AMX && gr_cpu_try_tiles();
+}
+
+/* Apart from level(): who never asks does not request the tile registers, which make the
+ * frames of signals larger. */
+bool gr_cpu_has_amx(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    return pthread_once(&once, try_amx) == 0 && amx_works;
 }
 
 int gr_cpu_count(void)

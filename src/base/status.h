@@ -17,6 +17,10 @@ extern "C" {
     } while (0)
 GR_API __attribute__((noreturn)) void gr_bug(const char *file, int line, const char *cond);
 
+/* What a program exits with when its status is GR_ERR_PEER: it suffered from another rank,
+ * and a launcher looks for the cause elsewhere. */
+#define GR_EXIT_PEER 4
+
 /* A failure ignored on purpose; the reason stands beside the call. */
 #define GR_IGNORE(call)                     \
     do {                                    \

@@ -1,0 +1,172 @@
+/*
+ * Process groups: the checked entries.
+ *
+ * (1) The first failure of a rank sticks: its group refuses all later calls, and the
+ *     transport is aborted so that no peer waits for this rank.
+ * (2) What is wrong on every rank alike (gr_pg_compare) does not break the group: all
+ *     ranks return the same failure, and none may be cut off while it still reads.
+ */
+#include "comm/pg.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define VALUE_TEXT 100 /* characters of a setting's value that a message shows */
+
+static gr_status enter(const gr_pg *pg)
+{
+    if (!pg)
+        return gr_fail(GR_ERR_ARG, "there is no process group (NULL)");
+    if (pg->broken != GR_OK)
+        return gr_fail(GR_ERR_PEER, "process group already failed (%s)",
+                       gr_status_text(pg->broken));
+    return GR_OK;
+}
+
+/* Remembers a failure and tells the peers; hands the status on. */
+static gr_status leave(gr_pg *pg, gr_status st)
+{
+    if (st == GR_OK)
+        return GR_OK;
+    pg->broken = st;
+    pg->ops->abort(pg, gr_error_message());
+    return st;
+}
+
+gr_status gr_pg_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base)
+{
+    GR_TRY(enter(pg));
+    return leave(pg, gr_wrap(pg->ops->exchange(pg, dev, n_bytes, base), "exchange space"));
+}
+
+gr_status gr_pg_start(gr_pg *pg, const gr_coll *c, void *stream)
+{
+    GR_TRY(enter(pg));
+    return leave(pg, pg->ops->start(pg, c, stream));
+}
+
+gr_status gr_pg_finish(gr_pg *pg, const gr_coll *c, void *stream)
+{
+    GR_TRY(enter(pg));
+    return leave(pg, pg->ops->finish(pg, c, stream));
+}
+
+gr_status gr_pg_poll(gr_pg *pg)
+{
+    GR_TRY(enter(pg));
+    return leave(pg, pg->ops->poll(pg));
+}
+
+gr_status gr_pg_allreduce(gr_pg *pg, gr_vec v, gr_reduce op)
+{
+    GR_TRY(enter(pg));
+    return leave(pg, pg->ops->allreduce(pg, v, op));
+}
+
+gr_status gr_pg_broadcast(gr_pg *pg, gr_vec v, int root)
+{
+    GR_TRY(enter(pg));
+    if (root < 0 || root >= pg->size)
+        return leave(pg, gr_fail(GR_ERR_ARG, "broadcast from rank %d in a group of %d ranks", root,
+                                 pg->size));
+    return leave(pg, pg->ops->broadcast(pg, v, root));
+}
+
+gr_status gr_pg_barrier(gr_pg *pg)
+{
+    GR_TRY(enter(pg));
+    return leave(pg, pg->ops->barrier(pg));
+}
+
+gr_status gr_pg_gather_bytes(gr_pg *pg, const void *src, size_t n_bytes, char ***out, size_t *sizes)
+{
+    GR_TRY(enter(pg));
+    return leave(pg, pg->ops->gather_bytes(pg, src, n_bytes, out, sizes));
+}
+
+void gr_pg_abort(gr_pg *pg, const char *why)
+{
+    if (pg)
+        pg->ops->abort(pg, why ? why : "no reason given");
+}
+
+void gr_pg_destroy(gr_pg *pg)
+{
+    if (pg)
+        pg->ops->destroy(pg);
+}
+
+int gr_pg_rank(const gr_pg *pg)
+{
+    return pg ? pg->rank : 0;
+}
+
+int gr_pg_size(const gr_pg *pg)
+{
+    return pg ? pg->size : 1;
+}
+
+int gr_pg_local_rank(const gr_pg *pg)
+{
+    return pg ? pg->local_rank : 0;
+}
+
+/* ---- compare ---- */
+
+/* One line "key = value" of a text; empty at its end. */
+typedef struct setting {
+    const char *key, *value;
+    int key_len, value_len;
+} setting;
+
+static setting next_setting(const char **at)
+{
+    const char *line = *at;
+    size_t len = strcspn(line, "\n");
+    const char *mark = (const char *)memmem(line, len, " = ", 3);
+    size_t key_len = mark ? (size_t)(mark - line) : len;
+    size_t value_at = mark ? key_len + 3 : len;
+    size_t value_len = len - value_at;
+
+    *at = line + len + (line[len] == '\n');
+    return (setting){ .key = line,
+                      .value = line + value_at,
+                      .key_len = (int)(key_len > VALUE_TEXT ? VALUE_TEXT : key_len),
+                      .value_len = (int)(value_len > VALUE_TEXT ? VALUE_TEXT : value_len) };
+}
+
+/* Both texts differ: names the first line in which they do. */
+static gr_status name_difference(const char *a, const char *b, int rank)
+{
+    setting x, y;
+    const char *line_a, *line_b;
+
+    do {
+        line_a = a;
+        line_b = b;
+        x = next_setting(&a);
+        y = next_setting(&b);
+    } while (a - line_a == b - line_b && memcmp(line_a, line_b, (size_t)(a - line_a)) == 0 &&
+             a != line_a);
+    if (x.key_len == y.key_len && strncmp(x.key, y.key, (size_t)x.key_len) == 0)
+        return gr_fail(GR_ERR_ARG, "ranks differ in '%.*s': rank 0 has '%.*s', rank %d has '%.*s'",
+                       x.key_len, x.key, x.value_len, x.value, rank, y.value_len, y.value);
+    return gr_fail(
+        GR_ERR_ARG, "ranks differ: rank 0 has '%.*s = %.*s' where rank %d has '%.*s = %.*s'",
+        x.key_len, x.key, x.value_len, x.value, rank, y.key_len, y.key, y.value_len, y.value);
+}
+
+gr_status gr_pg_compare(gr_pg *pg, const char *text)
+{
+    gr_status st = GR_OK;
+    char **texts;
+
+    GR_TRY(gr_pg_gather_bytes(pg, text, strlen(text), &texts, NULL));
+    for (int r = 1; r < pg->size && st == GR_OK; r++)
+        if (strcmp(texts[0], texts[r]) != 0)
+            st = name_difference(texts[0], texts[r], r);
+    free(texts);
+    return st;
+}

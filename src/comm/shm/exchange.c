@@ -1,0 +1,203 @@
+/* The exchange space: making it, and reducing gradients where they lie. */
+#include "comm/shm/shm.h"
+
+#include "base/size.h"
+#include "comm/reduce.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HUGE_BYTES ((size_t)2 << 20)
+#define PAGE_BYTES ((size_t)4096)
+
+void shm_share(size_t n, size_t elem_bytes, int rank, int n_ranks, size_t *lo, size_t *hi)
+{
+    size_t per_line = SHM_LINE / elem_bytes;
+    size_t n_lines = (n + per_line - 1) / per_line;
+    size_t each = n_lines / (size_t)n_ranks, rest = n_lines % (size_t)n_ranks, r = (size_t)rank;
+
+    *lo = (r * each + (r < rest ? r : rest)) * per_line;
+    *hi = *lo + (each + (r < rest)) * per_line;
+    *lo = *lo < n ? *lo : n;
+    *hi = *hi < n ? *hi : n;
+}
+
+/* ---- making the space ---- */
+
+static gr_status make_parts(gr_shm *s, size_t n_bytes)
+{
+    shm_world *w = s->world;
+
+    if (w->is_threads)
+        return shm_segment_anonymous(&w->exchange, n_bytes);
+    GR_TRY(shm_segment_create(&w->exchange, n_bytes));
+    s->head->exchange_fd = w->exchange.fd;
+    return GR_OK;
+}
+
+/* Round 1: nobody uses the old space any more. Round 2: rank 0 has made the new one.
+ * Round 3: everybody has mapped it and given its own part pages. */
+static gr_status replace_parts(gr_shm *s, const shm_what *what)
+{
+    size_t stride = gr_round_up(what->n_elem ? what->n_elem : 1,
+                                what->n_elem >= HUGE_BYTES ? HUGE_BYTES : PAGE_BYTES);
+    shm_world *w = s->world;
+    bool is_mine = s->pg.rank == 0 || !w->is_threads;
+    size_t n_bytes;
+
+    GR_TRY(gr_size_mul(&n_bytes, stride, (size_t)s->pg.size));
+    GR_TRY(shm_round(s, what, 0));
+    s->parts = NULL;
+    s->part_bytes = 0;
+    if (is_mine)
+        shm_segment_close(&w->exchange);
+    if (s->pg.rank == 0)
+        GR_TRY(make_parts(s, n_bytes));
+    GR_TRY(shm_round(s, what, 0));
+    if (s->pg.rank != 0 && is_mine)
+        GR_TRY(shm_segment_open(&w->exchange, w->owner_pid, s->head->exchange_fd, n_bytes));
+    GR_TRY(shm_segment_populate(&w->exchange, (size_t)s->pg.rank * stride, stride));
+    GR_TRY(shm_round(s, what, 0));
+    if (!w->is_threads) {
+        shm_segment_hide(&w->exchange);
+        GR_TRY(shm_segment_populate(&w->exchange, 0, n_bytes));
+    }
+    s->parts = (char *)w->exchange.mem;
+    s->part_bytes = what->n_elem;
+    s->part_stride = stride;
+    return GR_OK;
+}
+
+gr_status shm_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base)
+{
+    gr_shm *s = (gr_shm *)pg;
+    shm_what what = { .kind = SHM_EXCHANGE, .n_elem = n_bytes };
+
+    if (dev && !dev->ops->is_host)
+        return gr_fail(GR_ERR_ARG, "group 'shm' has no memory on device '%s'", dev->ops->name);
+    for (int i = 0; i < GR_MAX_COLLS; i++)
+        if (s->is_open[i])
+            return gr_fail(GR_ERR_ARG, "'%s' is started and not finished",
+                           s->ranks[pg->rank].label[i]);
+    /* All ranks have equal sizes, so all take the same way; the round checks it. */
+    if (s->parts && n_bytes <= s->part_bytes)
+        GR_TRY(shm_round(s, &what, 0));
+    else
+        GR_TRY(replace_parts(s, &what));
+    *base = s->parts + (size_t)pg->rank * s->part_stride;
+    return GR_OK;
+}
+
+/* ---- collectives ---- */
+
+static gr_status check(const gr_shm *s, const gr_coll *c)
+{
+    size_t n_bytes, end;
+
+    if (c->id < 0 || c->id >= GR_MAX_COLLS)
+        return gr_fail(GR_ERR_ARG, "collective %d is not below %d", c->id, GR_MAX_COLLS);
+    GR_TRY(gr_size_mul(&n_bytes, c->n_elem, gr_dtype_bytes(c->dtype)));
+    GR_TRY(gr_size_add(&end, c->offset, n_bytes));
+    if (end > s->part_bytes || c->offset % SHM_LINE != 0)
+        return gr_fail(GR_ERR_ARG,
+                       "bytes %zu to %zu do not lie in the exchange space of %zu bytes, "
+                       "or not at a multiple of 64",
+                       c->offset, end, s->part_bytes);
+    return GR_OK;
+}
+
+static gr_status start(gr_shm *s, const gr_coll *c)
+{
+    uint64_t number = s->n_started;
+    size_t i = number % GR_MAX_COLLS;
+    shm_rank *me = &s->ranks[s->pg.rank];
+    gr_reduce_fn *fn;
+
+    GR_TRY(check(s, c)); /* own mistakes before those of others */
+    GR_TRY(gr_reduce_pick(&fn, c->dtype, c->op));
+    if (s->is_open[i] || s->number_of[c->id] != 0)
+        return gr_fail(GR_ERR_ARG, "collective %d is started again before it is finished", c->id);
+    GR_TRY(shm_alive(s));
+    s->is_open[i] = true;
+    s->number_of[c->id] = number + 1;
+    s->n_started++;
+    me->coll[i].what = (shm_what){ .kind = SHM_REDUCE,
+                                   .id = c->id,
+                                   .dtype = (int32_t)c->dtype,
+                                   .detail = (int32_t)c->op,
+                                   .n_elem = c->n_elem,
+                                   .offset = c->offset };
+    snprintf(me->label[i], SHM_LABEL, "%s", c->label ? c->label : "");
+    shm_publish(s, &me->coll[i].number, number + 1);
+    return shm_progress(s);
+}
+
+gr_status shm_start(gr_pg *pg, const gr_coll *c, void *stream)
+{
+    (void)stream;
+    return gr_wrap(start((gr_shm *)pg, c), "all-reduce '%s'", c->label ? c->label : "");
+}
+
+/* Sums this rank's share of all parts, in rank order, into all parts. */
+static gr_status reduce_share(gr_shm *s, const shm_what *what)
+{
+    gr_reduce op = (gr_reduce)what->detail;
+    gr_reduce_fn *fn;
+    size_t lo, hi;
+
+    GR_TRY(gr_reduce_pick(&fn, (gr_dtype)what->dtype, op));
+    shm_share(what->n_elem, gr_dtype_bytes((gr_dtype)what->dtype), s->pg.rank, s->pg.size, &lo,
+              &hi);
+    for (int r = 0; r < s->pg.size; r++)
+        s->part[r] = s->parts + (size_t)r * s->part_stride + what->offset;
+    if (lo < hi)
+        fn(s->part, s->pg.size, lo, hi - lo, gr_reduce_scale(op, s->pg.size));
+    return GR_OK;
+}
+
+gr_status shm_progress(gr_shm *s)
+{
+    while (s->n_reduced < s->n_started) {
+        uint64_t number = s->n_reduced;
+        size_t i = number % GR_MAX_COLLS;
+        const shm_card *mine = &s->ranks[s->pg.rank].coll[i];
+
+        for (; s->next_started < s->pg.size; s->next_started++) {
+            shm_card *theirs = &s->ranks[s->next_started].coll[i];
+
+            if (atom64_get(&theirs->number) != number + 1)
+                return GR_OK;
+            if (memcmp(&mine->what, &theirs->what, sizeof(shm_what)) != 0)
+                return shm_mismatch(s, s->next_started, mine, theirs);
+        }
+        GR_TRY(reduce_share(s, &mine->what));
+        s->next_started = 0;
+        s->n_reduced++;
+        shm_publish(s, &s->ranks[s->pg.rank].n_done, number + 1);
+    }
+    return GR_OK;
+}
+
+gr_status shm_poll(gr_pg *pg)
+{
+    gr_shm *s = (gr_shm *)pg;
+
+    GR_TRY(shm_alive(s));
+    return shm_progress(s);
+}
+
+gr_status shm_finish(gr_pg *pg, const gr_coll *c, void *stream)
+{
+    gr_shm *s = (gr_shm *)pg;
+    uint64_t number;
+
+    (void)stream;
+    if (c->id < 0 || c->id >= GR_MAX_COLLS || s->number_of[c->id] == 0)
+        return gr_fail(GR_ERR_ARG, "all-reduce %d '%s' is finished but was not started", c->id,
+                       c->label ? c->label : "");
+    number = s->number_of[c->id] - 1;
+    GR_TRY(shm_wait(s, (shm_goal){ .kind = SHM_GOAL_DONE, .number = number }));
+    s->number_of[c->id] = 0;
+    s->is_open[number % GR_MAX_COLLS] = false;
+    return GR_OK;
+}

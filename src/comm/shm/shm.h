@@ -1,0 +1,184 @@
+/*
+ * The shared-memory group, from the inside. Ranks are processes of one host that map the
+ * same memfd, or threads of one process over one anonymous mapping: the code is the same.
+ *
+ *   control   shm_head | shm_rank of rank 0, 1, ... | staging slot of rank 0, 1, ...
+ *   exchange  part of rank 0 | part of rank 1 | ...    gradient buckets, reduced in place
+ *
+ * There are two kinds of meeting, each numbered from 0 and equal on all ranks:
+ *
+ * - A *round*: every rank shows a card that says what it is about to do, and goes on when
+ *   all have. Barrier, broadcast, gather and all-reduce of arbitrary memory are made of
+ *   rounds with copies through the staging slots between them.
+ *     (1) Cards and halves of the slots alternate by the round's parity. Before round n a
+ *         rank writes only its own card and half n % 2. From then until it arrives at
+ *         round n + 1 it may use every rank's.
+ * - A *collective* in the exchange space, started and finished apart:
+ *
+ *              rank 0                 rank 1                 rank 2
+ *     start    a0 b0 c0, shows card   a1 b1 c1, shows card   a2 b2 c2, shows card
+ *     reduce   a = a0+a1+a2 to all    b = b0+b1+b2 to all    c = c0+c1+c2 to all
+ *              done                   done                   done
+ *     finish   waits until all are done: a b c everywhere
+ *
+ *     (2) A rank reduces its share when all cards of that number are there, whenever it
+ *         polls or waits, in the order of the numbers.
+ *     (3) After finish nobody reads or writes that stretch, nor the cards of that number:
+ *         the ring of GR_MAX_COLLS cards may be used again.
+ *
+ *   Cost of a collective of n bytes: reads n and writes n bytes per rank, two meetings.
+ *
+ * Publishing is one sequentially consistent store; waiting is spinning for a moment when
+ * every rank has a core, then sleeping on `event`. No wait goes without checking for
+ * abort, peers that left, peers that died, and the deadline.
+ *
+ * Threads: one per rank; gr_pg_abort() from any.
+ */
+#ifndef GR_COMM_SHM_SHM_H
+#define GR_COMM_SHM_SHM_H
+
+#include "comm/pg.h"
+#include "comm/shm/atom.h"
+#include "comm/shm/segment.h"
+
+#define SHM_MAGIC      0x6772616475730001u
+#define SHM_HALF_BYTES ((size_t)256 << 10)
+#define SHM_SLOT_BYTES (2 * SHM_HALF_BYTES)
+#define SHM_LABEL      64
+#define SHM_ALIGNED    __attribute__((aligned(SHM_LINE)))
+#define SHM_LINE       64 /* of the cache; shares are cut at multiples of it */
+
+#define SHM_KIND_MAP(X)       \
+    X(JOIN, "join")           \
+    X(REDUCE, "all-reduce")   \
+    X(BROADCAST, "broadcast") \
+    X(BARRIER, "barrier")     \
+    X(GATHER, "gather")       \
+    X(EXCHANGE, "set-up of the exchange space")
+
+typedef enum shm_kind {
+#define X(id, text) SHM_##id,
+    SHM_KIND_MAP(X)
+#undef X
+        SHM_KIND_COUNT
+} shm_kind;
+
+/* What a rank says it does. Must be equal on all ranks; compared byte by byte, so there
+ * is no padding. */
+typedef struct shm_what {
+    int32_t kind, id, dtype;
+    int32_t detail; /* gr_reduce, or the root of a broadcast */
+    uint64_t n_elem, offset;
+} shm_what;
+
+typedef struct shm_card {
+    atom64 number SHM_ALIGNED; /* 1 + the meeting's number; stored last */
+    shm_what what;
+    uint64_t n_bytes; /* of a gather; may differ between ranks */
+} shm_card;
+
+typedef enum shm_state { SHM_EXPECTED, SHM_HERE, SHM_LEFT } shm_state;
+
+/* Written by its rank alone. */
+typedef struct shm_rank {
+    shm_card round[2];
+    atom64 n_done SHM_ALIGNED; /* collectives whose share is reduced */
+    atom32 state SHM_ALIGNED;  /* shm_state */
+    atom32 waits;              /* shm_goal_kind + 1 while it sleeps, else 0 */
+    atom64 waits_for;          /* the meeting's number then */
+    shm_card coll[GR_MAX_COLLS];
+    char label[GR_MAX_COLLS][SHM_LABEL];
+} shm_rank;
+
+typedef struct shm_head {
+    uint64_t magic, token; /* fixed at creation; a peer checks that it mapped the right thing */
+    uint64_t n_ranks;
+    atom32 event SHM_ALIGNED; /* futex: counts publications with sleepers */
+    atom32 n_sleepers;
+    atom32 aborted SHM_ALIGNED; /* 0, 1 while the reason is written, 2 */
+    int32_t abort_rank;
+    char abort_text[GR_ERROR_TEXT];
+    int32_t exchange_fd; /* of rank 0's process; written by rank 0 between two rounds */
+} shm_head;
+
+/* What the ranks of one process share: all of them as threads, else one. */
+typedef struct shm_world {
+    atom32 n_refs;
+    int n_ranks;          /* fixed at creation */
+    bool is_threads;      /* fixed at creation */
+    int owner_pid;        /* of rank 0; fixed at creation */
+    shm_segment control;  /* fixed at creation */
+    shm_segment exchange; /* replaced between rounds of gr_pg_exchange() */
+} shm_world;
+
+typedef struct gr_shm {
+    gr_pg pg; /* first: a gr_pg * is a gr_shm * */
+    shm_world *world;
+    shm_head *head; /* these three point into world->control */
+    shm_rank *ranks;
+    char *staging;
+    int *pids;     /* of all ranks; NULL for threads */
+    int *pid_fds;  /* -1: this one is watched by its number; NULL for threads */
+    bool may_spin; /* every rank has a core */
+    uint64_t n_rounds, n_started, n_reduced;
+    int next_started;                 /* ranks below it have started collective n_reduced */
+    bool is_open[GR_MAX_COLLS];       /* by number % GR_MAX_COLLS: started, not finished */
+    uint64_t number_of[GR_MAX_COLLS]; /* by id: 1 + its number while open, else 0 */
+    char *parts;                      /* the exchange space of all ranks, or NULL */
+    size_t part_bytes;                /* usable bytes of a part */
+    size_t part_stride;               /* from one part to the next */
+    void **part;                      /* scratch: one address per rank */
+} gr_shm;
+
+/* What a rank waits for. */
+typedef enum shm_goal_kind { SHM_GOAL_ROUND, SHM_GOAL_DONE } shm_goal_kind;
+typedef struct shm_goal {
+    shm_goal_kind kind;
+    uint64_t number;
+    int next; /* ranks below it have been seen there; starts at 0 */
+} shm_goal;
+
+/* shm.c */
+shm_world *shm_world_create(int n_ranks); /* NULL: out of memory */
+void shm_world_unref(shm_world *w);
+size_t shm_control_bytes(int n_ranks);
+/* Takes the world over, also when it fails. `pids` NULL: ranks are threads. */
+gr_status shm_create(gr_shm **out, shm_world *w, int rank, const gr_pg_config *config,
+                     const int *pids) GR_MUST_CHECK;
+void shm_destroy(gr_pg *pg);
+
+/* wait.c */
+void shm_publish(gr_shm *s, atom64 *number, uint64_t value);
+void shm_wake_all(gr_shm *s);
+void shm_abort(gr_pg *pg, const char *why);
+/* GR_ERR_PEER when somebody has aborted the group. */
+gr_status shm_alive(gr_shm *s) GR_MUST_CHECK;
+gr_status shm_wait(gr_shm *s, shm_goal goal) GR_MUST_CHECK;
+/* Shows a card and waits for everybody's. */
+gr_status shm_round(gr_shm *s, const shm_what *what, uint64_t n_bytes) GR_MUST_CHECK;
+
+/* card.c: messages about cards */
+void shm_describe(const shm_what *what, const char *label, char *text, size_t n_bytes);
+gr_status shm_mismatch(gr_shm *s, int peer, const shm_card *mine, const shm_card *theirs);
+/* "all-reduce 'bucket 2'": what this rank waits in. */
+void shm_describe_goal(gr_shm *s, const shm_goal *g, char *text, size_t n_bytes);
+void shm_describe_peer(gr_shm *s, int rank, char *text, size_t n_bytes);
+
+/* exchange.c */
+gr_status shm_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base);
+gr_status shm_start(gr_pg *pg, const gr_coll *c, void *stream);
+gr_status shm_finish(gr_pg *pg, const gr_coll *c, void *stream);
+gr_status shm_poll(gr_pg *pg);
+/* Reduces what is complete; never waits. */
+gr_status shm_progress(gr_shm *s) GR_MUST_CHECK;
+
+/* staged.c */
+gr_status shm_barrier(gr_pg *pg);
+gr_status shm_gather_bytes(gr_pg *pg, const void *src, size_t n_bytes, char ***out, size_t *sizes);
+gr_status shm_allreduce(gr_pg *pg, gr_vec v, gr_reduce op);
+gr_status shm_broadcast(gr_pg *pg, gr_vec v, int root);
+
+/* [*lo, *hi) of n elements: the share of `rank`, cut at cache lines. */
+void shm_share(size_t n, size_t elem_bytes, int rank, int n_ranks, size_t *lo, size_t *hi);
+
+#endif

@@ -1,0 +1,278 @@
+/*
+ * Waiting for other ranks, and telling them.
+ *
+ * (1) A sleeper announces itself in n_sleepers before it looks a last time; a publisher
+ *     stores first and then looks at n_sleepers. All four accesses are sequentially
+ *     consistent, so one of the two sees the other and no wake-up is lost.
+ * (2) Sleep comes in slices. After each, peers are checked for death: a killed process
+ *     tells nobody.
+ * (3) Only ranks that hold this one up are blamed: those that have not come to the
+ *     meeting, not those that wait for the same ones (see holds_up).
+ */
+#include "comm/shm/shm.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN_NS   100000 /* about the cost of a sleep and a wake-up */
+#define SPIN_LOOK 64     /* looks between two readings of the clock */
+#define SLICE_MS  100
+#define LATE_NS   5000000000 /* after this a line in the log says who is missing */
+
+static int futex(atom32 *word, int op, uint32_t value, const struct timespec *timeout)
+{
+    /* Not FUTEX_PRIVATE: the word is shared between processes. */
+    return (int)syscall(SYS_futex, &word->v, op, value, timeout, NULL, 0);
+}
+
+void shm_wake_all(gr_shm *s)
+{
+    atom32_add(&s->head->event, 1);
+    (void)futex(&s->head->event, FUTEX_WAKE, INT32_MAX, NULL); /* cannot fail: the word exists */
+}
+
+void shm_publish(gr_shm *s, atom64 *number, uint64_t value)
+{
+    atom64_set(number, value);
+    if (atom32_get(&s->head->n_sleepers) > 0)
+        shm_wake_all(s);
+}
+
+void shm_abort(gr_pg *pg, const char *why)
+{
+    gr_shm *s = (gr_shm *)pg;
+
+    /* The first reason stays: what follows it is its consequence. */
+    if (!atom32_claim(&s->head->aborted, 0, 1))
+        return;
+    s->head->abort_rank = pg->rank;
+    snprintf(s->head->abort_text, sizeof(s->head->abort_text), "%s", why);
+    atom32_set(&s->head->aborted, 2);
+    shm_wake_all(s);
+}
+
+gr_status shm_alive(gr_shm *s)
+{
+    if (atom32_get(&s->head->aborted) != 2)
+        return GR_OK;
+    return gr_fail(GR_ERR_PEER, "rank %d broke the group: %s", (int)s->head->abort_rank,
+                   s->head->abort_text);
+}
+
+static bool has_reached(gr_shm *s, int rank, const shm_goal *g)
+{
+    shm_rank *r = &s->ranks[rank];
+
+    if (g->kind == SHM_GOAL_ROUND)
+        return atom64_get(&r->round[g->number % 2].number) == g->number + 1;
+    return atom64_get(&r->n_done) > g->number;
+}
+
+/* Does this rank wait for `rank` itself? In a collective that is not complete, only
+ * ranks that have not started it count; the others wait as we do. */
+static bool holds_up(gr_shm *s, int rank, const shm_goal *g)
+{
+    uint64_t first = s->n_reduced;
+
+    if (rank == s->pg.rank || has_reached(s, rank, g))
+        return false;
+    if (g->kind == SHM_GOAL_DONE && first <= g->number)
+        return atom64_get(&s->ranks[rank].coll[first % GR_MAX_COLLS].number) != first + 1;
+    return true;
+}
+
+/* Does what can be done, and looks whether everybody is there. */
+static gr_status look(gr_shm *s, shm_goal *g, bool *reached)
+{
+    const shm_card *mine = &s->ranks[s->pg.rank].round[g->number % 2];
+
+    GR_TRY(shm_progress(s));
+    for (; g->next < s->pg.size && has_reached(s, g->next, g); g->next++) {
+        const shm_card *theirs = &s->ranks[g->next].round[g->number % 2];
+
+        if (g->kind == SHM_GOAL_ROUND && memcmp(&mine->what, &theirs->what, sizeof(shm_what)) != 0)
+            return shm_mismatch(s, g->next, mine, theirs);
+    }
+    *reached = g->next == s->pg.size;
+    return GR_OK;
+}
+
+/* Abort, and peers that left before the meeting. Cheap enough for the spinning loop. */
+static gr_status look_for_leavers(gr_shm *s, const shm_goal *g)
+{
+    char where[256];
+
+    GR_TRY(shm_alive(s));
+    for (int r = 0; r < s->pg.size; r++)
+        /* The state is read before the meeting: a rank may come, and leave afterwards. */
+        if (atom32_get(&s->ranks[r].state) == SHM_LEFT && holds_up(s, r, g)) {
+            shm_describe_goal(s, g, where, sizeof(where));
+            return gr_fail(GR_ERR_PEER, "rank %d left the group before %s", r, where);
+        }
+    return GR_OK;
+}
+
+static bool is_dead(const gr_shm *s, int rank)
+{
+    struct pollfd p = { .fd = s->pid_fds[rank], .events = POLLIN };
+
+    if (p.fd >= 0)
+        return poll(&p, 1, 0) == 1;
+    return kill(s->pids[rank], 0) != 0 && errno == ESRCH;
+}
+
+/* Killed peers, and peers that wait in another meeting which this rank has not come to:
+ * both orders of calls cannot be right, and nobody would ever go on. */
+static gr_status look_for_lost(gr_shm *s, const shm_goal *g)
+{
+    char where[256], peer[256];
+
+    for (int r = 0; r < s->pg.size; r++) {
+        uint32_t waits = atom32_get(&s->ranks[r].waits);
+        uint64_t number = atom64_get(&s->ranks[r].waits_for);
+
+        if (!holds_up(s, r, g))
+            continue;
+        shm_describe_goal(s, g, where, sizeof(where));
+        if (s->pid_fds && is_dead(s, r))
+            return gr_fail(GR_ERR_PEER, "rank %d (process %d) died; rank %d waited for it in %s", r,
+                           s->pids[r], s->pg.rank, where);
+        if ((g->kind == SHM_GOAL_DONE && waits == SHM_GOAL_ROUND + 1 && number >= s->n_rounds) ||
+            (g->kind == SHM_GOAL_ROUND && waits == SHM_GOAL_DONE + 1 && number >= s->n_started)) {
+            shm_describe_peer(s, r, peer, sizeof(peer));
+            return gr_fail(GR_ERR_ARG,
+                           "ranks call different collectives: rank %d is in %s, not so %s",
+                           s->pg.rank, where, peer);
+        }
+    }
+    return GR_OK;
+}
+
+/* The ranks that hold this one up, in words, as many as fit. */
+static void describe_missing(gr_shm *s, const shm_goal *g, char *text, size_t n_bytes)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (int r = 0; r < s->pg.size && at + 8 < n_bytes; r++) {
+        char peer[200];
+        int n;
+
+        if (!holds_up(s, r, g))
+            continue;
+        shm_describe_peer(s, r, peer, sizeof(peer));
+        n = snprintf(text + at, n_bytes - at, "%s%s", at ? ", " : "", peer);
+        at += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static gr_status timed_out(gr_shm *s, const shm_goal *g, int64_t since_ns)
+{
+    char where[200], missing[260];
+
+    shm_describe_goal(s, g, where, sizeof(where));
+    describe_missing(s, g, missing, sizeof(missing));
+    return gr_fail(GR_ERR_TIMEOUT, "%s waited %.1f s for %s", where,
+                   (double)(gr_now_ns() - since_ns) * 1e-9, missing);
+}
+
+static void log_late(gr_shm *s, const shm_goal *g, int64_t since_ns)
+{
+    char where[200], missing[600];
+
+    if (!gr_log_wants(GR_LOG_COMM, GR_LEVEL_WARN))
+        return;
+    shm_describe_goal(s, g, where, sizeof(where));
+    describe_missing(s, g, missing, sizeof(missing));
+    gr_log(COMM, WARN, "%s has waited %.0f s for %s", where,
+           (double)(gr_now_ns() - since_ns) * 1e-9, missing);
+}
+
+/* One slice of sleep, unless something happened since the last look. */
+static gr_status doze(gr_shm *s, shm_goal *g, bool *reached, int left_ms)
+{
+    int ms = left_ms < SLICE_MS ? left_ms : SLICE_MS;
+    struct timespec slice = { .tv_sec = 0, .tv_nsec = (long)ms * 1000000 };
+    uint32_t seen;
+    gr_status st;
+
+    atom32_add(&s->head->n_sleepers, 1);
+    seen = atom32_get(&s->head->event);
+    st = look(s, g, reached);
+    if (st == GR_OK && !*reached)
+        st = look_for_leavers(s, g);
+    if (st == GR_OK && !*reached && futex(&s->head->event, FUTEX_WAIT, seen, &slice) != 0 &&
+        errno == ETIMEDOUT)
+        st = look_for_lost(s, g);
+    atom32_add(&s->head->n_sleepers, -1);
+    return st;
+}
+
+static gr_status block(gr_shm *s, shm_goal *g, int64_t since_ns)
+{
+    gr_deadline deadline = { since_ns + (int64_t)s->pg.timeout_ms * 1000000 };
+    shm_rank *me = &s->ranks[s->pg.rank];
+    bool reached = false, said = false;
+    gr_status st = GR_OK;
+
+    atom64_set(&me->waits_for, g->number);
+    atom32_set(&me->waits, (uint32_t)g->kind + 1);
+    while (st == GR_OK && !reached) {
+        int left_ms = gr_deadline_left_ms(deadline);
+
+        if (left_ms == 0) {
+            st = timed_out(s, g, since_ns);
+            break;
+        }
+        if (!said && gr_now_ns() - since_ns > LATE_NS) {
+            log_late(s, g, since_ns);
+            said = true;
+        }
+        st = doze(s, g, &reached, left_ms);
+    }
+    atom32_set(&me->waits, 0);
+    return st;
+}
+
+gr_status shm_wait(gr_shm *s, shm_goal goal)
+{
+    bool reached = false;
+    int64_t since_ns;
+
+    GR_TRY(look(s, &goal, &reached));
+    if (reached)
+        return GR_OK;
+    since_ns = gr_now_ns();
+    while (s->may_spin && gr_now_ns() - since_ns < SPIN_NS) {
+        for (int i = 0; i < SPIN_LOOK; i++) {
+            __builtin_ia32_pause();
+            GR_TRY(look(s, &goal, &reached));
+            if (reached)
+                return GR_OK;
+        }
+        GR_TRY(look_for_leavers(s, &goal));
+    }
+    return block(s, &goal, since_ns);
+}
+
+gr_status shm_round(gr_shm *s, const shm_what *what, uint64_t n_bytes)
+{
+    uint64_t number = s->n_rounds;
+    shm_card *card = &s->ranks[s->pg.rank].round[number % 2];
+
+    GR_TRY(shm_alive(s));
+    s->n_rounds++;
+    card->what = *what;
+    card->n_bytes = n_bytes;
+    shm_publish(s, &card->number, number + 1);
+    return shm_wait(s, (shm_goal){ .kind = SHM_GOAL_ROUND, .number = number });
+}

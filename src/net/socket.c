@@ -1,0 +1,230 @@
+/* TCP sockets with deadlines. */
+#include "net/socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_PAUSE_MS 2
+#define LAST_PAUSE_MS  100
+
+gr_status gr_socket_prepare(int fd)
+{
+    int on = 1;
+
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
+        return gr_fail(GR_ERR_IO, "fcntl on a socket: %s", strerror(errno));
+    /* Fails only on sockets that are not TCP, and then does not matter. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return GR_OK;
+}
+
+/* *again says whether a later try might work: the name server, or the name, may come. */
+static gr_status resolve(struct addrinfo **out, const char *host, int port, int flags, bool *again)
+{
+    struct addrinfo hints = { .ai_family = AF_UNSPEC,
+                              .ai_socktype = SOCK_STREAM,
+                              .ai_flags = AI_NUMERICSERV | flags };
+    char service[16];
+    int rc;
+
+    snprintf(service, sizeof(service), "%d", port);
+    rc = getaddrinfo(host, service, &hints, out);
+    *again = rc == EAI_AGAIN || rc == EAI_NONAME;
+    if (rc != 0)
+        return gr_fail(GR_ERR_IO, "cannot resolve '%s': %s", host, gai_strerror(rc));
+    return GR_OK;
+}
+
+/* A new socket of the address's family; -1 with errno. */
+static int open_socket(const struct addrinfo *a)
+{
+    return socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
+}
+
+static int port_of(int fd)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } a = { .v6 = { 0 } };
+    socklen_t len = sizeof(a);
+
+    if (getsockname(fd, &a.any, &len) != 0)
+        return 0;
+    return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
+}
+
+gr_status gr_socket_listen(int *fd, const char *host, int port, int *real_port)
+{
+    struct addrinfo *list;
+    int on = 1, error = 0;
+    bool again;
+
+    *fd = -1;
+    GR_TRY(resolve(&list, host, port, AI_PASSIVE, &again));
+    for (struct addrinfo *a = list; a && *fd < 0; a = a->ai_next) {
+        int s = open_socket(a);
+
+        if (s >= 0 && setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+            bind(s, a->ai_addr, a->ai_addrlen) == 0 && listen(s, SOMAXCONN) == 0) {
+            *fd = s;
+            break;
+        }
+        error = errno;
+        if (s >= 0)
+            close(s);
+    }
+    freeaddrinfo(list);
+    if (*fd < 0 && error == EADDRINUSE)
+        return gr_fail(GR_ERR_IO, "port %d of '%s' is taken by another program; choose another one",
+                       port, host);
+    if (*fd < 0 && error == EADDRNOTAVAIL)
+        return gr_fail(GR_ERR_IO, "'%s' is no address of this host", host);
+    if (*fd < 0)
+        return gr_fail(GR_ERR_IO, "cannot listen on '%s' port %d: %s", host, port, strerror(error));
+    *real_port = port_of(*fd);
+    return GR_OK;
+}
+
+/* Waits until the socket is ready; GR_ERR_TIMEOUT at the deadline. */
+static gr_status wait_for(int fd, short events, gr_deadline d)
+{
+    for (;;) {
+        struct pollfd p = { .fd = fd, .events = events };
+        int n = poll(&p, 1, gr_deadline_left_ms(d));
+
+        if (n > 0)
+            return GR_OK;
+        if (n < 0 && errno != EINTR)
+            return gr_fail(GR_ERR_IO, "poll: %s", strerror(errno));
+        if (gr_deadline_passed(d))
+            return gr_fail(GR_ERR_TIMEOUT, "no answer in time");
+    }
+}
+
+/* A client that tries a port of its own host before anybody listens there may be given
+ * that very port as its own, and then talks to itself. */
+static bool is_self(int fd)
+{
+    struct sockaddr_storage mine = { 0 }, theirs = { 0 };
+    socklen_t n = sizeof(mine), m = sizeof(theirs);
+
+    return getsockname(fd, (struct sockaddr *)&mine, &n) == 0 &&
+           getpeername(fd, (struct sockaddr *)&theirs, &m) == 0 && n == m &&
+           memcmp(&mine, &theirs, n) == 0;
+}
+
+static gr_status connect_one(int *fd, const struct addrinfo *a, gr_deadline d)
+{
+    int s = open_socket(a);
+    gr_status st = GR_OK;
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (s < 0)
+        return gr_fail(GR_ERR_IO, "socket: %s", strerror(errno));
+    if (connect(s, a->ai_addr, a->ai_addrlen) != 0) {
+        error = errno;
+        if (error == EINPROGRESS) {
+            st = wait_for(s, POLLOUT, d);
+            if (st == GR_OK && getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+                error = errno;
+        }
+    }
+    if (st == GR_OK && error == 0 && is_self(s))
+        error = ECONNREFUSED;
+    if (st == GR_OK && error != 0)
+        st = gr_fail(GR_ERR_IO, "%s", strerror(error));
+    if (st == GR_OK)
+        st = gr_socket_prepare(s);
+    if (st == GR_OK)
+        *fd = s;
+    else
+        close(s);
+    return st;
+}
+
+static gr_status try_connect(int *fd, const char *host, int port, gr_deadline d, bool *again)
+{
+    struct addrinfo *list;
+    gr_status st;
+
+    GR_TRY(resolve(&list, host, port, 0, again));
+    *again = true;
+    st = gr_fail(GR_ERR_IO, "no address");
+    for (struct addrinfo *a = list; a && st != GR_OK; a = a->ai_next)
+        st = connect_one(fd, a, d);
+    freeaddrinfo(list);
+    return st;
+}
+
+gr_status gr_socket_connect(int *fd, const char *host, int port, gr_deadline d)
+{
+    int64_t start = gr_now_ns();
+    int pause_ms = FIRST_PAUSE_MS;
+    bool again;
+    gr_status st;
+
+    while ((st = try_connect(fd, host, port, d, &again)) != GR_OK) {
+        int left = gr_deadline_left_ms(d);
+        struct timespec t;
+
+        if (left == 0 || !again)
+            return gr_wrap(st, "cannot connect to '%s' port %d after %.1f s", host, port,
+                           (double)(gr_now_ns() - start) * 1e-9);
+        t = (struct timespec){ 0, (long)(pause_ms < left ? pause_ms : left) * 1000000 };
+        nanosleep(&t, NULL); /* a signal only makes the next try come earlier */
+        pause_ms = 2 * pause_ms < LAST_PAUSE_MS ? 2 * pause_ms : LAST_PAUSE_MS;
+    }
+    return GR_OK;
+}
+
+gr_status gr_socket_send(int fd, const void *src, size_t n_bytes, gr_deadline d)
+{
+    const char *at = (const char *)src;
+
+    while (n_bytes > 0) {
+        ssize_t n = send(fd, at, n_bytes, MSG_NOSIGNAL);
+
+        if (n > 0) {
+            at += n;
+            n_bytes -= (size_t)n;
+        } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            GR_TRY(wait_for(fd, POLLOUT, d));
+        } else if (n < 0 && errno != EINTR) {
+            return gr_fail(GR_ERR_IO, "send: %s", strerror(errno));
+        }
+    }
+    return GR_OK;
+}
+
+gr_status gr_socket_recv(int fd, void *dst, size_t n_bytes, gr_deadline d)
+{
+    char *at = (char *)dst;
+
+    while (n_bytes > 0) {
+        ssize_t n = recv(fd, at, n_bytes, 0);
+
+        if (n > 0) {
+            at += n;
+            n_bytes -= (size_t)n;
+        } else if (n == 0) {
+            return gr_fail(GR_ERR_IO, "the other side closed the connection");
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            GR_TRY(wait_for(fd, POLLIN, d));
+        } else if (errno != EINTR) {
+            return gr_fail(GR_ERR_IO, "receive: %s", strerror(errno));
+        }
+    }
+    return GR_OK;
+}

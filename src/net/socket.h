@@ -1,0 +1,36 @@
+/*
+ * TCP sockets with deadlines. All are close-on-exec, non-blocking and without Nagle's
+ * delay; the functions here wait with poll() and never longer than told. No reverse
+ * look-ups. Any thread; a socket belongs to one thread at a time.
+ */
+#ifndef GR_NET_SOCKET_H
+#define GR_NET_SOCKET_H
+
+#include "base/clock.h"
+#include "base/status.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Listens on an address of this host; port 0 takes a free one. *real_port says which. */
+gr_status gr_socket_listen(int *fd, const char *host, int port, int *real_port) GR_MUST_CHECK;
+
+/* Tries until somebody listens there or the deadline passes; names that do not resolve
+ * yet are tried again too. */
+gr_status gr_socket_connect(int *fd, const char *host, int port, gr_deadline d) GR_MUST_CHECK;
+
+/* All of it, or a failure: GR_ERR_TIMEOUT, or GR_ERR_IO when the other side is gone. */
+gr_status gr_socket_send(int fd, const void *src, size_t n_bytes, gr_deadline d) GR_MUST_CHECK;
+gr_status gr_socket_recv(int fd, void *dst, size_t n_bytes, gr_deadline d) GR_MUST_CHECK;
+
+/* What accept() gave: sets the same properties. */
+gr_status gr_socket_prepare(int fd) GR_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,188 @@
+/*
+ * What ranks suffer: abort, leaving, lateness, different calls, different settings. Every
+ * case ends with a message that names the rank and the call, long before CTest's limit.
+ * P1 P2 P6 P10.
+ */
+#include "base/clock.h"
+#include "check.h"
+#include "comm/pg.h"
+#include "comm/world.h"
+
+#include <unistd.h>
+
+static void expect(const gr_error *e, gr_status st, const char *part)
+{
+    if (e->status != st || !strstr(e->text, part)) {
+        fprintf(stderr, "got '%s: %s', expected '%s' with '%s'\n", gr_status_text(e->status),
+                e->text, gr_status_text(st), part);
+        exit(1);
+    }
+}
+
+static gr_status abort_one(gr_pg *pg, void *arg)
+{
+    (void)arg;
+    if (pg->rank == 1)
+        gr_pg_abort(pg, "loss is not finite");
+    return gr_pg_barrier(pg);
+}
+
+static gr_status leave_early(gr_pg *pg, void *arg)
+{
+    (void)arg;
+    return pg->rank == 2 ? GR_OK : gr_pg_barrier(pg);
+}
+
+/* Rank 2 comes too late; rank 1 waits as rank 0 does and is not blamed. */
+static gr_status late(gr_pg *pg, void *arg)
+{
+    gr_coll c = { .id = 3, .label = "bucket 3 (14 gradients)", .n_elem = 10, .dtype = GR_F32 };
+    void *base;
+
+    (void)arg;
+    GR_TRY(gr_pg_exchange(pg, NULL, 64, &base));
+    if (pg->rank == 2)
+        usleep(900000);
+    GR_TRY(gr_pg_start(pg, &c, NULL));
+    return gr_pg_finish(pg, &c, NULL);
+}
+
+static gr_status other_count(gr_pg *pg, void *arg)
+{
+    float x[3] = { 0 };
+
+    (void)arg;
+    return gr_pg_allreduce(pg, (gr_vec){ x, pg->rank == 0 ? 3 : 2, GR_F32 }, GR_REDUCE_SUM);
+}
+
+static gr_status other_call(gr_pg *pg, void *arg)
+{
+    float x = 0;
+
+    (void)arg;
+    return pg->rank == 0 ? gr_pg_barrier(pg) : gr_pg_broadcast(pg, (gr_vec){ &x, 1, GR_F32 }, 1);
+}
+
+static gr_status other_bucket(gr_pg *pg, void *arg)
+{
+    gr_coll c = { .label = pg->rank == 0 ? "embed" : "head", .n_elem = 8, .dtype = GR_F32 };
+    void *base;
+
+    (void)arg;
+    c.offset = pg->rank == 0 ? 0 : 64;
+    GR_TRY(gr_pg_exchange(pg, NULL, 256, &base));
+    GR_TRY(gr_pg_start(pg, &c, NULL));
+    return gr_pg_finish(pg, &c, NULL);
+}
+
+/* One rank is in a collective, the other in a round: neither sees the other's card. */
+static gr_status crossed(gr_pg *pg, void *arg)
+{
+    gr_coll c = { .label = "bucket 0", .n_elem = 8, .dtype = GR_F32 };
+    void *base;
+
+    (void)arg;
+    GR_TRY(gr_pg_exchange(pg, NULL, 64, &base));
+    if (pg->rank == 0)
+        return gr_pg_barrier(pg);
+    GR_TRY(gr_pg_start(pg, &c, NULL));
+    return gr_pg_finish(pg, &c, NULL);
+}
+
+static gr_status settings(gr_pg *pg, void *arg)
+{
+    const char *const *text = (const char *const *)arg;
+
+    GR_TRY(gr_pg_compare(pg, "model = mlp\nseed = 1\n"));
+    GR_CHECK_FAILS(gr_pg_compare(pg, text[pg->rank]), GR_ERR_ARG, "ranks differ");
+    gr_status st = gr_pg_compare(pg, text[pg->rank]);
+
+    /* The group is whole: all ranks know the same and none was cut off. */
+    GR_TRY(gr_pg_barrier(pg));
+    return gr_pg_compare(pg, text[pg->rank]) == st ? st : GR_OK;
+}
+
+static gr_status sticky(gr_pg *pg, void *arg)
+{
+    float x = 0;
+
+    (void)arg;
+    GR_CHECK_FAILS(gr_pg_broadcast(pg, (gr_vec){ &x, 1, GR_F32 }, 9), GR_ERR_ARG, "rank 9");
+    GR_CHECK_FAILS(gr_pg_barrier(pg), GR_ERR_PEER, "already failed (invalid argument)");
+    return GR_OK;
+}
+
+static gr_status misuse(gr_pg *pg, void *arg)
+{
+    gr_coll c = { .label = "far", .offset = 64, .n_elem = 1000, .dtype = GR_F32 };
+    void *base;
+
+    (void)arg;
+    GR_TRY(gr_pg_exchange(pg, NULL, 128, &base));
+    return gr_pg_start(pg, &c, NULL);
+}
+
+static gr_status finish_only(gr_pg *pg, void *arg)
+{
+    gr_coll c = { .label = "b", .n_elem = 1, .dtype = GR_F32 };
+
+    (void)arg;
+    return gr_pg_finish(pg, &c, NULL);
+}
+
+int main(void)
+{
+    static const char *texts[] = { "lr = 0.1\nseed = 1\n", "lr = 0.1\nseed = 2\n" };
+    static const char *other_keys[] = { "lr = 0.1\n", "lr = 0.1\nclip = 1\n" };
+    int64_t start = gr_now_ns();
+    gr_pg *none[1];
+    gr_pg_config bad = GR_PG_CONFIG_INIT;
+    gr_error e[4];
+
+    world_try(3, 20000, abort_one, NULL, e);
+    for (int r = 0; r < 3; r++)
+        expect(&e[r], GR_ERR_PEER, "rank 1 broke the group: loss is not finite");
+
+    world_try(3, 20000, leave_early, NULL, e);
+    expect(&e[2], GR_OK, "");
+    GR_CHECK(e[0].status == GR_ERR_PEER && e[1].status == GR_ERR_PEER);
+    GR_CHECK(strstr(e[0].text, "rank 2 left the group before barrier"));
+
+    world_try(3, 400, late, NULL, e);
+    GR_CHECK(e[0].status == GR_ERR_TIMEOUT || e[1].status == GR_ERR_TIMEOUT);
+    GR_CHECK(strstr(e[0].text, "'bucket 3 (14 gradients)'") && strstr(e[0].text, "rank 2 ("));
+    GR_CHECK(strstr(e[0].text, "0.4 s") && !strstr(e[0].text, "rank 1 ("));
+    expect(&e[2], GR_ERR_PEER, "bucket 3");
+
+    world_try(2, 20000, other_count, NULL, e);
+    for (int r = 0; r < 2; r++)
+        expect(&e[r], GR_ERR_ARG, "all-reduce (sum of 2 f32)");
+    world_try(2, 20000, other_call, NULL, e);
+    expect(&e[0], GR_ERR_ARG, "rank 0 is in barrier, rank 1 in broadcast (1 f32 from rank 1)");
+    world_try(2, 20000, other_bucket, NULL, e);
+    GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
+    GR_CHECK(strstr(e[0].text, "'embed'") && strstr(e[0].text, "'head'"));
+    world_try(2, 20000, crossed, NULL, e);
+    GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
+    GR_CHECK(strstr(e[0].text, "barrier") && strstr(e[0].text, "'bucket 0'"));
+
+    world_try(2, 20000, settings, texts, e);
+    for (int r = 0; r < 2; r++)
+        expect(&e[r], GR_ERR_ARG, "ranks differ in 'seed': rank 0 has '1', rank 1 has '2'");
+    world_try(2, 20000, settings, other_keys, e);
+    expect(&e[1], GR_ERR_ARG, "'clip = 1'");
+
+    world_try(1, 20000, sticky, NULL, e);
+    expect(&e[0], GR_OK, "");
+    world_try(2, 20000, misuse, NULL, e);
+    expect(&e[0], GR_ERR_ARG, "all-reduce 'far': bytes 64 to 4064");
+    world_try(2, 20000, finish_only, NULL, e);
+    GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
+
+    bad.timeout_ms = 0;
+    GR_CHECK_FAILS(gr_pg_create_threads(none, 1, &bad), GR_ERR_ARG, "timeout_ms is 0");
+    bad = (gr_pg_config){ 1000, "pigeon" };
+    GR_CHECK_FAILS(gr_pg_create_threads(none, 1, &bad), GR_ERR_ARG, "'pigeon'");
+    GR_CHECK(gr_now_ns() - start < 10000000000);
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* A thread per rank. Each destroys its own group object when its function returns. */
+#include "comm/world.h"
+
+#include "check.h"
+
+#include <pthread.h>
+
+typedef struct member {
+    pthread_t thread;
+    gr_pg *pg;
+    world_fn *fn;
+    void *arg;
+    gr_error *error;
+} member;
+
+static void *live(void *arg)
+{
+    member *m = (member *)arg;
+
+    gr_error_take(m->error, m->fn(m->pg, m->arg));
+    gr_pg_destroy(m->pg);
+    return NULL;
+}
+
+void world_try(int n_ranks, int timeout_ms, world_fn *fn, void *arg, gr_error *e)
+{
+    gr_pg_config config = GR_PG_CONFIG_INIT;
+    gr_pg *pg[WORLD_MAX];
+    member m[WORLD_MAX];
+
+    config.timeout_ms = timeout_ms;
+    GR_CHECK_OK(gr_pg_create_threads(pg, n_ranks, &config));
+    for (int r = 0; r < n_ranks; r++) {
+        m[r] = (member){ .pg = pg[r], .fn = fn, .arg = arg, .error = &e[r] };
+        GR_CHECK_EQ(pthread_create(&m[r].thread, NULL, live, &m[r]), 0);
+    }
+    for (int r = 0; r < n_ranks; r++)
+        GR_CHECK_EQ(pthread_join(m[r].thread, NULL), 0);
+}
+
+void world_run(int n_ranks, world_fn *fn, void *arg)
+{
+    gr_error e[WORLD_MAX];
+
+    world_try(n_ranks, 60000, fn, arg, e);
+    for (int r = 0; r < n_ranks; r++)
+        if (e[r].status != GR_OK) {
+            fprintf(stderr, "rank %d of %d: %s: %s\n", r, n_ranks, gr_status_text(e[r].status),
+                    e[r].text);
+            exit(1);
+        }
+}

@@ -1,0 +1,41 @@
+#!/bin/bash
+# The environment that gradrun gives its ranks is torchrun's; a .py program runs under
+# python3; --help is short and goes to stdout.
+set -eu
+
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+unset OMP_NUM_THREADS TORCH_NCCL_ASYNC_ERROR_HANDLING
+"$GR_BIN/gradrun" --nproc_per_node=2 --standalone -- env > all.txt
+for line in RANK=0 RANK=1 LOCAL_RANK=1 ROLE_RANK=1 GROUP_RANK=0 ROLE_NAME=default \
+    LOCAL_WORLD_SIZE=2 WORLD_SIZE=2 GROUP_WORLD_SIZE=1 ROLE_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 \
+    TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_MAX_RESTARTS=0 TORCHELASTIC_RUN_ID=none \
+    TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_ERROR_FILE= TORCH_NCCL_ASYNC_ERROR_HANDLING=1
+do
+    grep -qx "$line" all.txt || fail "no $line in the environment"
+done
+grep -Eqx 'MASTER_PORT=[1-9][0-9]*' all.txt || fail "no port"
+grep -Eqx 'OMP_NUM_THREADS=[1-9][0-9]*' all.txt || fail "no OMP_NUM_THREADS"
+OMP_NUM_THREADS=5 "$GR_BIN/gradrun" --nproc-per-node 2 env | grep -qx OMP_NUM_THREADS=5 ||
+    fail "OMP_NUM_THREADS was changed"
+
+if command -v python3 > where.txt; then
+    printf 'import os, sys\nprint("rank", os.environ["RANK"], *sys.argv[1:])\n' > script.py
+    "$GR_BIN/gradrun" --nproc-per-node 2 script.py --lr 0.1 | sort > out.txt
+    printf 'rank 0 --lr 0.1\nrank 1 --lr 0.1\n' | cmp - out.txt || fail "script.py"
+else
+    echo "python3 is not installed: .py programs not tried" >&2
+fi
+
+"$GR_BIN/gradrun" --help > help.txt || fail "--help"
+head -1 help.txt | grep -q '^usage: gradrun' || fail "--help has no usage line"
+[ "$(wc -l < help.txt)" -lt 48 ] || fail "--help is longer than two screens"
+rc=0
+"$GR_BIN/gradrun" --nproc-per-nod 2 true 2> err.txt || rc=$?
+[ $rc = 2 ] && grep -q 'nproc-per-node' err.txt || fail "a wrong option gave $rc: $(cat err.txt)"
+rc=0
+"$GR_BIN/gradrun" 2> err.txt || rc=$?
+[ $rc = 2 ] && grep -q 'no program' err.txt || fail "no program gave $rc"

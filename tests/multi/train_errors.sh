@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# What goes wrong before or at a start, and the words for it.
+set -euo pipefail
+
+fail() { echo "FAILED: $*" >&2; exit 1; }
+gradus=$GR_BIN/gradus
+folder=$(mktemp -d "$PWD/run.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+# refused CODE PATTERN COMMAND...
+refused() {
+    local code=$1 pattern=$2 rc=0
+    shift 2
+    timeout 30 "$@" >out.txt 2>&1 || rc=$?
+    [ "$rc" = "$code" ] || { cat out.txt; fail "$*: exit code $rc, expected $code"; }
+    grep -q -- "$pattern" out.txt || { cat out.txt; fail "$*: no '$pattern'"; }
+}
+
+refused 2 "no command 'trian'; did you mean 'train'" "$gradus" trian
+refused 2 "no recipe 'shape'; did you mean 'shapes'" "$gradus" train shape
+refused 2 "say what to train" "$gradus" train
+refused 2 "did you mean '--batch_size'" "$gradus" train shapes --batch_sise 3
+refused 2 "'--lr': 'fast' is no number" "$gradus" train shapes --learning_rate fast
+refused 2 "'--epochs': '0' is not between 1" "$gradus" train shapes --num-epochs=0
+refused 2 "unexpected word 'squares'" "$gradus" train shapes squares
+refused 2 "no pass is called 'fusion'" "$gradus" train shapes --output_dir a --dump_after fusion
+refused 2 "--resume needs --output_dir" "$gradus" train shapes --resume
+refused 2 "largest batch_size that works is 33" "$gradus" train shapes --output_dir b \
+    --n_train 100 --batch_size 64 --accumulate 3 --drop_last
+refused 1 "'nothing/checkpoints'" "$gradus" train shapes --resume --output_dir nothing
+refused 1 "cuda" "$gradus" train shapes --output_dir c --device cuda:77
+: >plain
+refused 1 "cannot make folder 'plain'" "$gradus" train shapes --output_dir plain/run
+refused 2 "half-set\|WORLD_SIZE" env RANK=0 "$gradus" train shapes --output_dir d
+
+refused 0 "usage: gradus train RECIPE" "$gradus" train --help
+refused 0 "--use_amp = --amp=bf16" "$gradus" help train shapes
+refused 0 "gradus bench step mlp" "$gradus" bench -h
+refused 0 "^gradus [0-9]" "$gradus" --version
+
+# An existing run is not overwritten; a damaged checkpoint is named and the one before used.
+small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 2)
+"$gradus" train shapes --output_dir run "${small[@]}" --save_every 4 >log.txt 2>&1
+refused 2 "'run' holds a run already" "$gradus" train shapes --output_dir run "${small[@]}"
+refused 2 "'--batch_size' was 32 .* and is 16" "$gradus" train shapes --output_dir run --resume \
+    --batch_size 16
+refused 2 "1 rank(s) and goes on with 2" "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train \
+    shapes --output_dir run --resume
+newest=run/checkpoints/$(cat run/checkpoints/last)
+printf 'x' | dd of="$newest" bs=1 seek=4000 conv=notrunc status=none
+refused 0 "$newest.*step-00000012.* is used instead" "$gradus" train shapes --output_dir run --resume
+grep -q 'Resumed at step 12$' out.txt || fail "not resumed at step 12"
+
+# Ranks that disagree are refused before the first step, with key, values and ranks.
+cat >differ.sh <<'END'
+#!/usr/bin/env bash
+exec "$GR_BIN/gradus" train shapes --output_dir differ --device cpu --seed $((RANK + 5))
+END
+chmod +x differ.sh
+refused 2 "ranks differ in 'seed': rank 0 has '5', rank 1 has '6'" \
+    "$GR_BIN/gradrun" --nproc-per-node 2 ./differ.sh
+
+# A loss that is no number ends the run on all ranks alike.
+refused 2 "the loss is .*nan at step [0-9]*; try a smaller --lr" "$GR_BIN/gradrun" \
+    --nproc-per-node 2 "$gradus" train shapes --output_dir nan "${small[@]}" --optim sgd --lr 1e6
+
+# Graphs can be looked at.
+"$gradus" train shapes --output_dir dot "${small[@]}" --dump_after autodiff --dump_dot g.dot >out.txt
+grep -q '^graph after autodiff:' out.txt || fail "no dump"
+grep -q '^digraph' g.dot || fail "no Graphviz"

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# A run that is interrupted, and a run that loses a rank, both go on later as if nothing
+# had been: the last checkpoint equals that of an unbroken run.
+set -euo pipefail
+
+fail() { echo "FAILED: $*" >&2; tail -n 20 ./*.log >&2; exit 1; }
+settings=(--device cpu --n_train 2048 --n_eval 256 --batch_size 16 --epochs 1000 --save_every 100
+    --log_every 10 --keep 0 --progress plain)
+last=checkpoints/step-00000400.safetensors
+launch() { # FOLDER OPTION...: in place of this shell, so that $! is the launcher
+    exec "$GR_BIN/gradrun" --nproc-per-node 2 "$GR_BIN/gradus" train shapes --output_dir "$1" \
+        "${@:2}" >>"$1.log" 2>&1
+}
+wait_for() { # PATTERN FILE
+    for _ in $(seq 1 1000); do
+        grep -qs "$1" "$2" && return
+        sleep 0.03
+    done
+    fail "nothing like '$1' in $2"
+}
+
+folder=$(mktemp -d "$PWD/run.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+(launch whole "${settings[@]}" --max_steps 400) || fail "unbroken run"
+
+# Ctrl-C: the step is finished, the state saved, the command to go on told.
+launch stopped "${settings[@]}" --max_steps 400000 &
+pid=$!
+wait_for ' step 20/' stopped.log
+kill -INT "$pid"
+rc=0
+wait "$pid" || rc=$?
+[ "$rc" = 130 ] || fail "exit code $rc after SIGINT, expected 130"
+grep -q '^Stopped by SIGINT after step [0-9]* of' stopped.log || fail "no word of the stop"
+grep -q '^Go on with: .* train shapes --output_dir stopped --resume$' stopped.log ||
+    fail "no resume command"
+(launch stopped --resume --max_steps 400 --progress plain) || fail "resume after SIGINT"
+cmp "whole/$last" "stopped/$last" || fail "other bits after SIGINT"
+
+# A rank dies: its peer says which one, and the launcher names it.
+launch killed "${settings[@]}" --max_steps 400000 &
+pid=$!
+wait_for . killed/checkpoints/last
+for child in $(cat "/proc/$pid/task/$pid/children"); do
+    tr '\0' '\n' <"/proc/$child/environ" | grep -qx 'RANK=1' && kill -KILL "$child"
+done
+rc=0
+wait "$pid" || rc=$?
+[ "$rc" = 137 ] || fail "exit code $rc after SIGKILL, expected 137"
+grep -q 'gradus: another rank failed: .*rank 1' killed.log || fail "rank 0 does not name rank 1"
+grep -q 'gradrun: rank 1 .*signal 9' killed.log || fail "gradrun does not name rank 1"
+(launch killed --resume --max_steps 400 --progress plain) || fail "resume after SIGKILL"
+cmp "whole/$last" "killed/$last" || fail "other bits after SIGKILL"
