@@ -8,6 +8,7 @@
 #include "gradus/nn.h"
 #include "gradus/ops.h"
 #include "gradus/optim.h"
+#include "gradus/recipe.h"
 #include "gradus/status.h"
 #include "gradus/step.h"
 #include "gradus/tensor.h"

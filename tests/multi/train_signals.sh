@@ -42,7 +42,8 @@ cmp "whole/$last" "stopped/$last" || fail "other bits after SIGINT"
 launch killed "${settings[@]}" --max_steps 400000 &
 pid=$!
 wait_for . killed/checkpoints/last
-for child in $(cat "/proc/$pid/task/$pid/children"); do
+read -r -a children <"/proc/$pid/task/$pid/children" || true # the line has no end
+for child in "${children[@]}"; do
     tr '\0' '\n' <"/proc/$child/environ" | grep -qx 'RANK=1' && kill -KILL "$child"
 done
 rc=0

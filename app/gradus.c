@@ -1,0 +1,161 @@
+/*
+ * gradus, the trainer. The commands are in train/; this file finds them, prints what went
+ * wrong, and turns it into an exit code.
+ */
+#include "base/option.h"
+#include "base/text.h"
+#include "recipe/recipes.h"
+#include "train/train.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXIT_USAGE  2
+#define EXIT_SIGNAL 128 /* plus the signal's number */
+
+static int print_text(gr_text *t)
+{
+    int code = gr_text_status(t) == GR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+
+    fputs(gr_text_str(t), stdout);
+    gr_text_fini(t);
+    return code;
+}
+
+static int exit_code(gr_status st, int signal)
+{
+    if (st == GR_ERR_STOPPED && signal > 0)
+        return EXIT_SIGNAL + signal; /* said already, with the command to go on */
+    if (st == GR_OK)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "gradus: %s: %s\n", gr_status_text(st), gr_error_message());
+    if (st == GR_ERR_PEER)
+        return GR_EXIT_PEER;
+    return st == GR_ERR_ARG ? EXIT_USAGE : EXIT_FAILURE;
+}
+
+static int wants_help(const gr_command *c)
+{
+    for (int i = 0; i < c->argc && strcmp(c->argv[i], "--") != 0; i++)
+        if (strcmp(c->argv[i], "--help") == 0 || strcmp(c->argv[i], "-h") == 0)
+            return 1;
+    return 0;
+}
+
+static int help_train(const gr_command *c)
+{
+    gr_text t = GR_TEXT_INIT;
+
+    gr_train_help(c, &t);
+    return print_text(&t);
+}
+
+static int run_train(const gr_command *c)
+{
+    int signal = 0;
+    gr_status st = gr_train(c, &signal);
+
+    return exit_code(st, signal);
+}
+
+static int help_bench(const gr_command *c)
+{
+    gr_text t = GR_TEXT_INIT;
+
+    (void)c;
+    gr_bench_help(&t);
+    return print_text(&t);
+}
+
+static int run_bench(const gr_command *c)
+{
+    return exit_code(gr_bench(c), 0);
+}
+
+static int run_help(const gr_command *c);
+
+static int run_version(const gr_command *c)
+{
+    (void)c;
+    printf("gradus %s\n", GR_VERSION);
+    return EXIT_SUCCESS;
+}
+
+static const struct command {
+    const char *name, *help;
+    int (*run)(const gr_command *c);
+    int (*show_help)(const gr_command *c);
+} commands[] = {
+    { "train", "train a recipe, here or on all ranks under gradrun", run_train, help_train },
+    { "bench", "measure this machine with this program", run_bench, help_bench },
+    { "help", "this text, or that of a command: gradus help train", run_help, run_help },
+    { "version", "print the version", run_version, run_version },
+};
+
+#define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
+
+static const struct command *find_command(const char *word)
+{
+    word += strcmp(word, "--help") == 0 || strcmp(word, "--version") == 0 ? 2 : 0;
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i].name, strcmp(word, "-h") == 0 ? "help" : word) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *word)
+{
+    const char *names[N_COMMANDS + 1] = { NULL };
+    const char *near;
+
+    for (int i = 0; i < N_COMMANDS; i++)
+        names[i] = commands[i].name;
+    near = gr_nearest(word, names);
+    if (near)
+        fprintf(stderr, "gradus: there is no command '%s'; did you mean '%s'?\n", word, near);
+    else
+        fprintf(stderr, "gradus: there is no command '%s'; see 'gradus help'\n", word);
+    return EXIT_USAGE;
+}
+
+static int run_help(const gr_command *c)
+{
+    const struct command *about;
+
+    if (c->argc > 0 && c->argv[0][0] != '-') {
+        gr_command rest = *c;
+
+        about = find_command(c->argv[0]);
+        if (!about)
+            return unknown_command(c->argv[0]);
+        rest.argc--;
+        rest.argv++;
+        if (about->show_help != run_help)
+            return about->show_help(&rest);
+    }
+    printf("gradus %s: data-parallel training\n\nusage: gradus COMMAND [OPTION...]\n\n",
+           GR_VERSION);
+    for (int i = 0; i < N_COMMANDS; i++)
+        printf("  %-9s%s\n", commands[i].name, commands[i].help);
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    gr_command c = { .program = argc > 0 ? argv[0] : "gradus",
+                     .argc = argc - 2,
+                     .argv = argv + 2,
+                     .recipes = gr_recipes,
+                     .out = stdout };
+    const struct command *command;
+
+    if (argc < 2) {
+        fprintf(stderr, "gradus: say what to do: gradus train RECIPE; see 'gradus help'\n");
+        return EXIT_USAGE;
+    }
+    command = find_command(argv[1]);
+    if (!command)
+        return unknown_command(argv[1]);
+    return wants_help(&c) ? command->show_help(&c) : command->run(&c);
+}

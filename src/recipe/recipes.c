@@ -1,0 +1,9 @@
+/* One line per recipe. */
+#include "recipe/recipes.h"
+
+#include <stddef.h>
+
+const gr_recipe *const gr_recipes[] = {
+    &gr_recipe_shapes,
+    NULL,
+};

@@ -1,0 +1,51 @@
+/*
+ * The progress of a run for people: one line that redraws itself on a terminal, plain
+ * lines in a file or pipe. Rank 0 only; one thread.
+ */
+#ifndef GR_TRACK_PROGRESS_H
+#define GR_TRACK_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "base/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gr_progress_view {
+    int64_t epoch, n_epochs; /* from 1 */
+    int64_t step, n_steps;   /* of this epoch, from 1 */
+    double loss, lr;
+    double samples_per_s; /* of all ranks; 0: not known yet */
+    double left_s;        /* until the end; negative: not known yet */
+} gr_progress_view;
+
+/* "epoch 2/8  step 40/187  loss 0.1235  lr 1.9e-03  51200 samples/s  ETA 0:12" */
+void gr_progress_format(const gr_progress_view *v, gr_text *out);
+/* "0:07", "12:30", "3:05:09", "-:--" when negative. */
+void gr_progress_time(double s, gr_text *out);
+
+typedef struct gr_progress {
+    FILE *out; /* borrowed */
+    bool live;
+    int64_t drawn_at_ns;
+    bool line_open; /* a live line stands without its line break */
+} gr_progress;
+
+void gr_progress_init(gr_progress *p, FILE *out, bool live);
+/* Would a live line be drawn now? Spares its numbers when not: ten a second are enough. */
+bool gr_progress_due(const gr_progress *p);
+/* Draws the live line, or prints a plain one. */
+void gr_progress_show(gr_progress *p, const gr_progress_view *v);
+/* Before other text goes to the same place: a live line is wiped. */
+void gr_progress_clear(gr_progress *p);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

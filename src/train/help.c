@@ -1,0 +1,29 @@
+/* Help for `gradus train`. */
+#include "train/options.h"
+#include "train/train.h"
+
+#include <string.h>
+
+void gr_train_help(const gr_command *c, gr_text *out)
+{
+    const gr_recipe *recipe = c->recipes[0];
+    gr_train_options o;
+
+    GR_BUG_IF(!recipe); /* main() brings at least one */
+    gr_text_add(out, "usage: gradus train RECIPE [OPTION...]\n\n"
+                     "Trains on this process, or on all ranks when started by gradrun:\n"
+                     "  gradrun --nproc-per-node 2 gradus train RECIPE [OPTION...]\n\nRecipes:\n");
+    for (int i = 0; c->recipes[i]; i++) {
+        gr_text_addf(out, "  %s  %s\n", c->recipes[i]->name, c->recipes[i]->help);
+        if (c->argc > 0 && strcmp(c->argv[0], c->recipes[i]->name) == 0)
+            recipe = c->recipes[i];
+    }
+    gr_text_addf(out, "\nOptions, with the values for %s:\n", recipe->name);
+    gr_train_options_init(&o, recipe);
+    gr_train_options_help(&o, out);
+    gr_text_add(
+        out, "\nA first SIGINT (Ctrl-C) or SIGTERM ends the run after its step and saves it; a\n"
+             "second one ends it at once.\n"
+             "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 128+N stopped by signal N\n"
+             "and saved; docs/errors.md has the rest.\n");
+}

@@ -1,0 +1,72 @@
+/*
+ * The settings of `gradus train`: one table makes the parser, the help, the record of a
+ * run, what ranks compare, and what a resumed run takes from its checkpoint.
+ */
+#ifndef GR_TRAIN_OPTIONS_H
+#define GR_TRAIN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "gradus/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gr_progress_kind {
+    GR_PROGRESS_AUTO,
+    GR_PROGRESS_LIVE,
+    GR_PROGRESS_PLAIN
+} gr_progress_kind;
+
+typedef struct gr_train_options {
+    int64_t epochs, max_steps, batch_size, accumulate;
+    double lr;
+    int schedule; /* gr_schedule_kind */
+    int64_t warmup_steps;
+    int optimizer; /* gr_optim_kind */
+    double momentum, beta1, beta2, eps, weight_decay, clip_norm;
+    int amp; /* gr_amp */
+    int64_t seed, n_train, n_eval;
+    bool drop_last;
+    const char *device, *group;
+    int64_t threads, timeout_s;
+    int64_t log_every, eval_every, save_every, keep;
+    const char *output_dir; /* NULL: a new folder under runs/ */
+    bool resume;
+    int progress; /* gr_progress_kind */
+    const char *dump_after, *dump_dot;
+} gr_train_options;
+
+/* What suits the recipe, and the trainer's own defaults. */
+void gr_train_options_init(gr_train_options *o, const gr_recipe *recipe);
+
+/* Words as typed, "--batchsize 8" say. Texts point into them or into `arena`. */
+gr_status gr_train_options_parse(gr_train_options *o, gr_arena *arena, int argc,
+                                 char **argv) GR_MUST_CHECK;
+/* Rows and aliases, as --help shows them. */
+void gr_train_options_help(gr_train_options *o, gr_text *out);
+
+typedef enum gr_record {
+    GR_RECORD_COMPARE, /* lines "key = value": what must be equal on all ranks */
+    GR_RECORD_SAVE,    /* the same form: what a checkpoint keeps */
+    GR_RECORD_YAML     /* "key: value", all of them */
+} gr_record;
+void gr_train_options_record(const gr_train_options *o, gr_record what, gr_text *out);
+
+/*
+ * Settings for a resumed run: the recipe's defaults, over them what GR_RECORD_SAVE had
+ * written, over them the command line. GR_ERR_ARG when the command line changes one that
+ * decides which samples a step takes.
+ */
+gr_status gr_train_options_resume(gr_train_options *o, gr_arena *arena, const gr_recipe *recipe,
+                                  const char *saved, int argc, char **argv) GR_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * Signals. Ctrl-C on a terminal reaches every process of the job, and the launcher then
+ * passes it on, so that one request comes twice within moments: what follows the first one
+ * closely is the same request.
+ *
+ * The handler is the only code that runs asynchronously. It touches two static variables,
+ * which is why there is one watch per process.
+ */
+#include "train/stop.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <time.h>
+
+#define SAME_REQUEST_NS 1000000000
+
+static volatile sig_atomic_t stop_signal;
+static int64_t stopped_at_ns; /* used by the handler only; both signals are blocked in it */
+static struct sigaction before_int, before_term;
+
+static void note(int number)
+{
+    struct timespec now;
+    int64_t now_ns;
+
+    clock_gettime(CLOCK_MONOTONIC, &now); /* async-signal-safe */
+    now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    if (stop_signal == 0) {
+        stopped_at_ns = now_ns;
+        stop_signal = number;
+    } else if (now_ns - stopped_at_ns > SAME_REQUEST_NS) {
+        signal(number, SIG_DFL);
+        raise(number); /* delivered when the handler returns */
+    }
+}
+
+void gr_stop_watch(void)
+{
+    struct sigaction action = { .sa_handler = note, .sa_flags = SA_RESTART };
+
+    stop_signal = 0;
+    sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGINT);
+    sigaddset(&action.sa_mask, SIGTERM);
+    sigaction(SIGINT, &action, &before_int);
+    sigaction(SIGTERM, &action, &before_term);
+}
+
+int gr_stop_signal(void)
+{
+    return stop_signal;
+}
+
+void gr_stop_unwatch(void)
+{
+    sigaction(SIGINT, &before_int, NULL);
+    sigaction(SIGTERM, &before_term, NULL);
+}

@@ -1,0 +1,40 @@
+/* The commands `gradus train` and `gradus bench`, as main() calls them. */
+#ifndef GR_TRAIN_TRAIN_H
+#define GR_TRAIN_TRAIN_H
+
+#include <stdio.h>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "gradus/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gr_command {
+    const char *program; /* argv[0]: shown commands begin with it */
+    int argc;            /* the words after the command's name */
+    char **argv;
+    const gr_recipe *const *recipes; /* ends with NULL */
+    FILE *out;                       /* text for people; rank 0 writes it */
+} gr_command;
+
+/*
+ * Trains; returns on every rank alike. GR_ERR_STOPPED: a signal came, the state was saved,
+ * and *signal is its number. Collective over the job that the environment describes.
+ */
+gr_status gr_train(const gr_command *c, int *signal) GR_MUST_CHECK;
+
+/* What --help prints: with the recipe's own defaults if the first word is one. */
+void gr_train_help(const gr_command *c, gr_text *out);
+
+/* Measures: `bench step mlp`. Collective over the job. */
+gr_status gr_bench(const gr_command *c) GR_MUST_CHECK;
+void gr_bench_help(gr_text *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

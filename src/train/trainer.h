@@ -1,0 +1,90 @@
+/*
+ * A trainer from the inside: one per rank, one thread.
+ *
+ * (1) `at` counts finished steps and is the whole position of a run: epoch, place in the
+ *     epoch's order and learning rate follow from it, so that resuming needs nothing else.
+ * (2) Every rank takes the same steps and the same decisions. What only rank 0 does
+ *     (folders, files, text) comes between collectives, never around one.
+ */
+#ifndef GR_TRAIN_TRAINER_H
+#define GR_TRAIN_TRAINER_H
+
+#include "base/arena.h"
+#include "data/sampler.h"
+#include "gradus/comm.h"
+#include "gradus/step.h"
+#include "optim/schedule.h"
+#include "track/metrics.h"
+#include "track/progress.h"
+#include "train/batch.h"
+#include "train/options.h"
+#include "train/train.h"
+
+typedef struct gr_scores {
+    double metric, loss;
+} gr_scores;
+
+typedef struct gr_trainer {
+    const gr_command *command;
+    gr_arena *arena; /* texts */
+    gr_train_options o;
+    gr_pg *pg;
+    int rank, n_ranks;
+    bool told_all; /* a failure that every rank has alike: no need to break the group */
+
+    const gr_recipe *recipe;
+    void *user; /* the recipe's */
+    int64_t n_train, n_eval;
+    gr_sampler *sampler;
+    gr_batch batch, eval_batch;
+    float *output; /* of one evaluation batch */
+
+    gr_step *step;
+    gr_schedule schedule;
+    int64_t n_micro;                  /* micro-steps of an epoch that are used */
+    int64_t steps_per_epoch, n_steps; /* of the run */
+    int64_t end; /* the step to stop at: n_steps, or max_steps if that is less */
+    int64_t at;
+
+    const char *folder;   /* of the run */
+    gr_snapshot *resumed; /* until it is restored */
+    int64_t saved_at;     /* step of the newest checkpoint; -1: none */
+    gr_metrics *metrics;  /* rank 0 */
+    gr_progress progress; /* rank 0 */
+    gr_scores scores;     /* of the latest evaluation */
+    bool has_scores;
+    double loss; /* mean over the ranks, as of the latest record; NaN before */
+} gr_trainer;
+
+static inline bool gr_trainer_writes(const gr_trainer *t)
+{
+    return t->rank == 0;
+}
+
+/* A line of text for people, on rank 0. */
+void gr_trainer_say(gr_trainer *t, const char *fmt, ...) GR_PRINTF(2, 3);
+
+/* setup.c: everything up to the first step. */
+gr_status gr_trainer_open(gr_trainer *t, const gr_command *c) GR_MUST_CHECK;
+void gr_trainer_close(gr_trainer *t);
+
+/* folder.c: the run's folder and its checkpoints. */
+gr_status gr_trainer_claim_folder(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_check_room(gr_trainer *t, size_t state_bytes) GR_MUST_CHECK;
+gr_status gr_trainer_load(gr_trainer *t) GR_MUST_CHECK;    /* collective; into t->resumed */
+gr_status gr_trainer_restore(gr_trainer *t) GR_MUST_CHECK; /* from t->resumed, if any */
+gr_status gr_trainer_save(gr_trainer *t) GR_MUST_CHECK;
+
+/* banner.c */
+gr_status gr_trainer_banner(gr_trainer *t) GR_MUST_CHECK;
+void gr_trainer_resume_command(const gr_trainer *t, int64_t epochs, gr_text *out);
+
+/* evaluate.c: collective; into t->scores. */
+gr_status gr_trainer_evaluate(gr_trainer *t) GR_MUST_CHECK;
+/* Samples of a split of n that this rank evaluates: rank, rank + n_ranks, ... */
+int64_t gr_eval_count(int64_t n, int rank, int n_ranks);
+
+/* loop.c: collective. *signal as gr_train() says. */
+gr_status gr_trainer_run(gr_trainer *t, int *signal) GR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,83 @@
+/* Drawn shapes: the same for the same numbers, balanced, different in kind. */
+#include "recipe/recipes.h"
+#include "recipe/shapes/draw.h"
+
+#include "check.h"
+
+#define N_SAMPLES 5000
+
+static void test_repeats(void)
+{
+    static float a[GR_SHAPES_PIXELS], b[GR_SHAPES_PIXELS];
+
+    for (uint64_t i = 0; i < 50; i++) {
+        GR_CHECK_EQ(gr_shapes_draw(3, i, a), gr_shapes_draw(3, i, b));
+        GR_CHECK(memcmp(a, b, sizeof(a)) == 0);
+        gr_shapes_draw(4, i, b);
+        GR_CHECK(memcmp(a, b, sizeof(a)) != 0);
+        gr_shapes_draw(3, i + 1, b);
+        GR_CHECK(memcmp(a, b, sizeof(a)) != 0);
+    }
+}
+
+/* Every class is drawn about equally often, each with ink and paper; the ring's middle is
+ * paper and the circle's is ink. */
+static void test_pictures(void)
+{
+    static double middle[GR_SHAPES_CLASSES];
+    int count[GR_SHAPES_CLASSES] = { 0 };
+    float pixels[GR_SHAPES_PIXELS];
+
+    for (uint64_t i = 0; i < N_SAMPLES; i++) {
+        int label = gr_shapes_draw(0, i, pixels);
+        int n_ink = 0;
+
+        GR_CHECK(label >= 0 && label < GR_SHAPES_CLASSES);
+        for (int p = 0; p < GR_SHAPES_PIXELS; p++) {
+            GR_CHECK(pixels[p] > -1.1f && pixels[p] < 1.1f);
+            n_ink += pixels[p] > 0.15f;
+        }
+        GR_CHECK(n_ink > 10 && n_ink < GR_SHAPES_PIXELS * 3 / 4);
+        count[label]++;
+        middle[label] += (double)pixels[14 * GR_SHAPES_SIDE + 14];
+    }
+    for (int c = 0; c < GR_SHAPES_CLASSES; c++) {
+        GR_CHECK_NEAR(count[c], (double)N_SAMPLES / GR_SHAPES_CLASSES, 100);
+        for (int d = 0; d < c; d++)
+            GR_CHECK(strcmp(gr_shapes_name(c), gr_shapes_name(d)) != 0);
+    }
+    GR_CHECK_STR(gr_shapes_name(0), "circle");
+    GR_CHECK_STR(gr_shapes_name(1), "ring");
+    GR_CHECK(middle[0] / count[0] > 0.2 && middle[1] / count[1] < -0.2);
+}
+
+static void test_recipe(void)
+{
+    const gr_recipe *r = gr_recipes[0];
+    float image[GR_SHAPES_PIXELS], rows[2 * GR_SHAPES_CLASSES] = { 0 };
+    int32_t label, labels[2] = { 4, 7 };
+    void *mem[2] = { image, &label }, *batch[2] = { NULL, labels };
+    gr_recipe_config config = { .seed = 1, .n_train = 10 };
+    void *user;
+
+    GR_CHECK_EQ(r->abi, GR_RECIPE_ABI);
+    GR_CHECK_OK(r->create(&user, &config));
+    GR_CHECK_EQ(r->size(user, GR_SPLIT_TRAIN), 10);
+    GR_CHECK(r->size(user, GR_SPLIT_EVAL) > 1000);
+    GR_CHECK_OK(r->load(user, GR_SPLIT_TRAIN, 3, mem));
+    GR_CHECK_EQ(label, gr_shapes_draw(2, 3, image));
+    rows[4] = 1;
+    rows[GR_SHAPES_CLASSES + 4] = 1;
+    GR_CHECK_EQ(r->score(user, rows, batch, 2), 1);
+    r->destroy(user);
+    r->destroy(NULL);
+    GR_CHECK(!gr_recipes[1]);
+}
+
+int main(void)
+{
+    test_repeats();
+    test_pictures();
+    test_recipe();
+    return 0;
+}

@@ -1,0 +1,63 @@
+/* Metrics: records as written, and what a resumed run keeps of them. */
+#include "track/metrics.h"
+
+#include "base/alloc.h"
+#include "base/outfile.h"
+#include "check.h"
+
+#include <unistd.h>
+
+#define PATH "metrics.jsonl"
+
+static void expect_file(const char *want)
+{
+    char *text;
+    size_t n_bytes;
+
+    GR_CHECK_OK(gr_file_read(PATH, &text, &n_bytes));
+    GR_CHECK_STR(text, want);
+    gr_free(text);
+}
+
+static void record(gr_metrics *m, int64_t step, double loss)
+{
+    gr_metrics_begin(m, step);
+    gr_metrics_i64(m, "epoch", 1);
+    gr_metrics_f64(m, "loss", loss);
+    GR_CHECK_OK(gr_metrics_end(m));
+}
+
+int main(void)
+{
+    gr_metrics *m;
+    FILE *f;
+
+    unlink(PATH);
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, -1));
+    record(m, 10, 0.5);
+    record(m, 20, (double)NAN);
+    record(m, 30, 0.25);
+    gr_metrics_close(m);
+    gr_metrics_close(NULL);
+    expect_file("{\"step\": 10, \"epoch\": 1, \"loss\": 0.5}\n"
+                "{\"step\": 20, \"epoch\": 1, \"loss\": null}\n"
+                "{\"step\": 30, \"epoch\": 1, \"loss\": 0.25}\n");
+
+    /* A killed writer may leave half a line; the run goes on from step 20. */
+    f = fopen(PATH, "a");
+    GR_CHECK(f && fputs("{\"step\": 15, \"ep", f) >= 0);
+    fclose(f);
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, 20));
+    record(m, 21, 2);
+    gr_metrics_close(m);
+    expect_file("{\"step\": 10, \"epoch\": 1, \"loss\": 0.5}\n"
+                "{\"step\": 20, \"epoch\": 1, \"loss\": null}\n"
+                "{\"step\": 21, \"epoch\": 1, \"loss\": 2}\n");
+
+    GR_CHECK_FAILS(gr_metrics_open(&m, "missing/" PATH, 0), GR_ERR_IO, "missing/" PATH);
+    GR_CHECK_OK(gr_metrics_open(&m, "/dev/full", 0));
+    gr_metrics_begin(m, 1);
+    GR_CHECK_FAILS(gr_metrics_end(m), GR_ERR_IO, "/dev/full");
+    gr_metrics_close(m);
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* Signals: the first is noted, its echo too, a later one ends the process. */
+#include "train/stop.h"
+
+#include "check.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int end_of_child(unsigned pause_us)
+{
+    pid_t pid = fork();
+    int status;
+
+    GR_CHECK(pid >= 0);
+    if (pid == 0) {
+        gr_stop_watch();
+        raise(SIGTERM);
+        if (gr_stop_signal() != SIGTERM)
+            _exit(3);
+        usleep(pause_us);
+        raise(SIGTERM);
+        _exit(7); /* lived through it */
+    }
+    GR_CHECK_EQ(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+int main(void)
+{
+    int status = end_of_child(1000);
+
+    GR_CHECK(WIFEXITED(status));
+    GR_CHECK_EQ(WEXITSTATUS(status), 7);
+    status = end_of_child(1100000);
+    GR_CHECK(WIFSIGNALED(status));
+    GR_CHECK_EQ(WTERMSIG(status), SIGTERM);
+
+    gr_stop_watch();
+    GR_CHECK_EQ(gr_stop_signal(), 0);
+    raise(SIGINT);
+    GR_CHECK_EQ(gr_stop_signal(), SIGINT);
+    gr_stop_unwatch();
+    return 0;
+}
