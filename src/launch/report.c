@@ -106,10 +106,15 @@ void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t
     if (gethostname(host, sizeof(host)) != 0)
         memcpy(host, "?", 2);
     host[sizeof(host) - 1] = '\0';
-    gr_text_addf(out, "rank %d on host '%s' failed first: ", root->rank, host);
+    /* Nobody failed of itself: somebody stopped the job, and that is no failure to report. */
+    if (root->was_told)
+        gr_text_addf(out, "stopped; rank %d ended with ", root->rank);
+    else
+        gr_text_addf(out, "rank %d on host '%s' failed first: ", root->rank, host);
     write_end(out, root, start_ns);
     gr_text_add(out, "\n");
-    write_tail(out, &root->tail);
+    if (!root->was_told)
+        write_tail(out, &root->tail);
     for (int order = 0; order < n_workers; order++)
         for (int i = 0; i < n_workers; i++) {
             const worker *w = &workers[i];

@@ -266,7 +266,8 @@ static void run_stretch(void *arg, int slice, int n_slices)
     stretch w = { .plan = p, .launch = j->launch };
     int64_t lo, hi, end;
 
-    w.slots = (char *)j->launch->work + (size_t)slice * (size_t)p->n_slots * GR_MAP_SLOT_BYTES;
+    if (p->n_slots > 0)
+        w.slots = (char *)j->launch->work + (size_t)slice * (size_t)p->n_slots * GR_MAP_SLOT_BYTES;
     for (int r = 0; r <= p->result; r++)
         w.reg[r] = slot_at(&w, p->slot_of[r]);
     fill_constants(&w);

@@ -1,0 +1,128 @@
+/*
+ * Softmax cross-entropy on the CPU, by vectors and threads, and the lists of kernels. A
+ * slice takes whole rows, so bits do not depend on the thread count.
+ */
+#include "base/cpu.h"
+#include "base/half.h"
+#include "op/xent/xent_kernels.h"
+
+#define SLICE_MIN (4 << 10) /* elements that are worth a thread */
+
+typedef struct job {
+    const gr_launch *launch;
+    const gr_xent_isa *isa;
+} job;
+
+static gr_xent_row row_of(const gr_launch *l, int64_t r)
+{
+    const gr_value *x = l->node->src[0];
+    int64_t n = x->shape.dim[1];
+    const char *mem = l->src[0];
+
+    return (gr_xent_row){ mem + (size_t)(r * n) * gr_dtype_bytes(x->dtype), x->dtype, n };
+}
+
+static float logit_at(const gr_xent_row *w, int64_t c)
+{
+    if (w->type == GR_F32)
+        return ((const float *)w->x)[c];
+    if (w->type == GR_BF16)
+        return gr_bf16_to_f32(((const uint16_t *)w->x)[c]);
+    return gr_f16_to_f32(((const uint16_t *)w->x)[c]);
+}
+
+static void loss_slice(void *arg, int slice, int n_slices)
+{
+    const job *j = arg;
+    const gr_launch *l = j->launch;
+    float *loss = l->out[0], *lse = l->out[1];
+    int64_t lo, hi;
+
+    gr_pool_cut(l->node->src[0]->shape.dim[0], 1, slice, n_slices, &lo, &hi);
+    for (int64_t r = lo; r < hi; r++) {
+        gr_xent_row w = row_of(l, r);
+        int64_t label = gr_xent_label(l, r);
+
+        lse[r] = j->isa->lse(&w);
+        loss[r] = label < 0 ? 0 : lse[r] - logit_at(&w, label);
+    }
+}
+
+static void grad_slice(void *arg, int slice, int n_slices)
+{
+    const job *j = arg;
+    const gr_launch *l = j->launch;
+    const float *lse = l->src[2], *d_loss = l->src[3];
+    gr_dtype to = l->node->out[0].dtype;
+    int64_t lo, hi;
+
+    gr_pool_cut(l->node->src[0]->shape.dim[0], 1, slice, n_slices, &lo, &hi);
+    for (int64_t r = lo; r < hi; r++) {
+        gr_xent_row w = row_of(l, r);
+        gr_xent_row_grad d = { .type = to, .lse = lse[r], .label = gr_xent_label(l, r) };
+
+        d.dx = (char *)l->out[0] + (size_t)(r * w.n) * gr_dtype_bytes(to);
+        d.d_loss = d.label < 0 ? 0 : d_loss[r];
+        j->isa->grad(&w, &d);
+    }
+}
+
+static gr_status run_with(const gr_launch *l, const gr_xent_isa *isa, gr_pool_fn *fn)
+{
+    int64_t n = gr_shape_count(&l->node->src[0]->shape);
+    job j = { l, isa };
+
+    gr_pool_run(l->pool, fn, &j, n < SLICE_MIN ? 1 : gr_pool_size(l->pool));
+    return GR_OK;
+}
+
+static const char *reject_f64(const gr_node *n)
+{
+    if (n->src[0]->dtype == GR_F64 || n->out[0].dtype == GR_F64)
+        return "f64 is left to the reference";
+    return NULL;
+}
+
+static const char *avx512_reject(const gr_node *n)
+{
+    return gr_cpu_has_avx512() ? reject_f64(n) : "needs AVX-512";
+}
+
+static const char *avx2_reject(const gr_node *n)
+{
+    return gr_cpu_has_avx2() ? reject_f64(n) : "needs AVX2 and F16C";
+}
+
+static gr_status avx512_run(const gr_launch *l)
+{
+    return run_with(l, &gr_xent_avx512, loss_slice);
+}
+
+static gr_status avx2_run(const gr_launch *l)
+{
+    return run_with(l, &gr_xent_avx2, loss_slice);
+}
+
+static gr_status avx512_grad_run(const gr_launch *l)
+{
+    return run_with(l, &gr_xent_avx512, grad_slice);
+}
+
+static gr_status avx2_grad_run(const gr_launch *l)
+{
+    return run_with(l, &gr_xent_avx2, grad_slice);
+}
+
+const gr_kernel gr_softmax_xent_cpu[] = {
+    { .name = "avx512", .reject = avx512_reject, .run = avx512_run },
+    { .name = "avx2", .reject = avx2_reject, .run = avx2_run },
+    { .name = "reference", .run = gr_xent_ref_run },
+    { .name = NULL },
+};
+
+const gr_kernel gr_softmax_xent_grad_cpu[] = {
+    { .name = "avx512", .reject = avx512_reject, .run = avx512_grad_run },
+    { .name = "avx2", .reject = avx2_reject, .run = avx2_grad_run },
+    { .name = "reference", .run = gr_xent_grad_ref_run },
+    { .name = NULL },
+};

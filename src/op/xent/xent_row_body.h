@@ -1,0 +1,106 @@
+/*
+ * One row of softmax cross-entropy by vectors; the including file brings op/vec_*_body.h.
+ *
+ * exp(x) = 2^n * e^r with n = round(x / ln 2), |r| <= ln 2 / 2: ln 2 in two parts, so that
+ * r is exact enough, and the series of e^r up to r^7 / 7!, whose rest is below 2^-26.
+ */
+
+#define LOG2_E   1.44269504088896341f
+#define LN2_HIGH 0.693359375f /* few bits: n times it is exact */
+#define LN2_LOW  -2.12194440e-4f
+
+INLINE vec vec_exp(vec x)
+{
+    const vec bounded = vec_min_k(vec_max_k(x, -104.0f), 89.0f); /* 0 and infinity outside */
+    const vec n = vec_round(vec_mul(bounded, vec_set(LOG2_E)));
+    const vec r = vec_fma(n, vec_set(-LN2_LOW), vec_fma(n, vec_set(-LN2_HIGH), bounded));
+    vec y = vec_set(1.0f / 5040);
+
+    y = vec_fma(y, r, vec_set(1.0f / 720));
+    y = vec_fma(y, r, vec_set(1.0f / 120));
+    y = vec_fma(y, r, vec_set(1.0f / 24));
+    y = vec_fma(y, r, vec_set(1.0f / 6));
+    y = vec_fma(y, r, vec_set(0.5f));
+    y = vec_fma(y, r, vec_set(1));
+    y = vec_fma(y, r, vec_set(1));
+    return vec_scale(y, n);
+}
+
+INLINE const char *logit(const gr_xent_row *w, int64_t c, const gr_dtype t)
+{
+    return (const char *)w->x + c * (t == GR_F32 ? 4 : 2);
+}
+
+INLINE float row_max(const gr_xent_row *w, const gr_dtype t)
+{
+    vec y = vec_set(-INFINITY);
+    int64_t c = 0;
+
+    for (; c + LANES <= w->n; c += LANES)
+        y = vec_max(y, vec_widen(logit(w, c, t), t));
+    if (c < w->n) {
+        const mask m = mask_of(w->n - c);
+
+        y = vec_max(y, vec_keep(m, vec_widen_masked(logit(w, c, t), t, m), vec_set(-INFINITY)));
+    }
+    return vec_across_max(y);
+}
+
+INLINE float lse_as(const gr_xent_row *w, const gr_dtype t)
+{
+    const float top = row_max(w, t);
+    vec sum = vec_set(0);
+    int64_t c = 0;
+
+    for (; c + LANES <= w->n; c += LANES)
+        sum = vec_add(sum, vec_exp(vec_sub(vec_widen(logit(w, c, t), t), vec_set(top))));
+    if (c < w->n) {
+        const mask m = mask_of(w->n - c);
+        const vec x = vec_widen_masked(logit(w, c, t), t, m);
+
+        sum = vec_add(sum, vec_keep(m, vec_exp(vec_sub(x, vec_set(top))), vec_set(0)));
+    }
+    return top + logf(vec_across_add(sum));
+}
+
+INLINE vec grad_of(vec x, const gr_xent_row_grad *d, int64_t c)
+{
+    const vec p = vec_exp(vec_sub(x, vec_set(d->lse)));
+    const vec hit = vec_keep(mask_lane(d->label - c), vec_set(1), vec_set(0));
+
+    return vec_mul(vec_sub(p, hit), vec_set(d->d_loss));
+}
+
+INLINE void grad_as(const gr_xent_row *w, const gr_xent_row_grad *d, const gr_dtype t)
+{
+    const int64_t bytes = d->type == GR_F32 ? 4 : 2;
+    char *dx = d->dx;
+    int64_t c = 0;
+
+    for (; c + LANES <= w->n; c += LANES)
+        vec_narrow_masked(dx + c * bytes, d->type, MASK_ALL,
+                          grad_of(vec_widen(logit(w, c, t), t), d, c));
+    if (c < w->n) {
+        const mask m = mask_of(w->n - c);
+
+        vec_narrow_masked(dx + c * bytes, d->type, m,
+                          grad_of(vec_widen_masked(logit(w, c, t), t, m), d, c));
+    }
+}
+
+static float row_lse(const gr_xent_row *w)
+{
+    if (w->type == GR_F32)
+        return lse_as(w, GR_F32);
+    return w->type == GR_BF16 ? lse_as(w, GR_BF16) : lse_as(w, GR_F16);
+}
+
+static void row_grad(const gr_xent_row *w, const gr_xent_row_grad *d)
+{
+    if (w->type == GR_F32)
+        grad_as(w, d, GR_F32);
+    else if (w->type == GR_BF16)
+        grad_as(w, d, GR_BF16);
+    else
+        grad_as(w, d, GR_F16);
+}
