@@ -1,0 +1,304 @@
+/*
+ * The AMX product: the loops. matmul_amx_plan.c says which side is held and which passes.
+ *
+ *                     held panels, packed, in L2
+ *                     [ 0 ]  [ 1 ]  [ 2 ]  [ 3 ]
+ *     passing  [ p ]   +      +      +      +        each + is a block of 32 x 32 sums
+ *     next     [ p+1]  is packed between the tile products of row p,
+ *                      where the block before is written, too
+ *
+ * (1) f32 has its full precision: numbers are split in three, six products are summed
+ *     (matmul_row_amx.h, matmul_tile_amx.c). Sums are made of 16 terms each, then added
+ *     up in f32: fewer roundings than one chain of multiply-adds has.
+ * (2) What AMX cannot do (matmul_row_amx.h: 3, 4) is found on the way, and the whole
+ *     product is done again by the AVX-512 kernel. So infinities, NaN and numbers of every
+ *     size give what f32 arithmetic gives.
+ * (3) An element's sum depends on k alone, not on where its block begins: bits do not
+ *     depend on the thread count.
+ */
+#include "op/matmul/matmul_amx.h"
+#include "op/matmul/matmul_kernels.h"
+#include "op/matmul/matmul_row_amx.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define BLOCK    (GR_AMX_LINES * GR_AMX_LINES)
+#define L1_BYTES 32768 /* of a passing panel; with the rest, L1 has 48 KiB */
+
+typedef struct job {
+    const gr_amx_plan *p;
+    const gr_launch *l;
+    atomic_bool unfit; /* set by any slice; read when all are done */
+} job;
+
+/* What one slice works with. */
+typedef struct slice {
+    const gr_amx_plan *p;
+    gr_amx_side hold, pass; /* of this batch entry */
+    float *y_f32;           /* or y_bf16; the other one is NULL */
+    uint16_t *y_bf16;
+    float *sums; /* of a narrow y over several passes, else NULL */
+    char *held, *panel, *next;
+    float *c, *c_turned;                        /* a block as it comes, and the other way round */
+    int64_t hold_lo, hold_hi, pass_lo, pass_hi; /* lines of this slice */
+    int64_t k_lo, n_k;                          /* this pass */
+    int64_t panel_bytes;
+    gr_amx_out pending; /* c is NULL: none */
+    gr_amx_feed feed;
+    bool unfit;
+} slice;
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int lines_from(int64_t at, int64_t end)
+{
+    return (int)min64(end - at, GR_AMX_LINES);
+}
+
+static gr_amx_side side_at(const gr_amx_side *s, int64_t line, int64_t k)
+{
+    gr_amx_side at = *s;
+    size_t elem = s->is_f32 ? sizeof(float) : sizeof(uint16_t);
+
+    at.src = (const char *)s->src + (size_t)(line * s->step_line + k * s->step_k) * elem;
+    return at;
+}
+
+static int64_t n_steps(const slice *s)
+{
+    return (s->n_k + GR_AMX_K - 1) / GR_AMX_K;
+}
+
+/* So many rows a step that all are done in n_steps, `most` at most. */
+static void set_share(gr_amx_share *h, int64_t n_rows, int64_t steps, int most, bool is_f32)
+{
+    const int n_groups = is_f32 ? GR_AMX_GROUPS : 1;
+    int n = 1;
+
+    while (n < most && n * steps < n_rows)
+        n *= 2;
+    h->per_step = n;
+    for (int g = 0; g < n_groups; g++)
+        h->of_group[g] = n * (g + 1) / n_groups - n * g / n_groups;
+}
+
+/* ---- results ---- */
+
+static void write_pending(slice *s)
+{
+    if (s->pending.c && !gr_amx_write(&s->pending) && s->p->is_f32)
+        s->unfit = true;
+    s->pending.c = NULL;
+}
+
+static void turn_block(float *dst, const float *src)
+{
+    for (int i = 0; i < GR_AMX_LINES; i += 16)
+        for (int j = 0; j < GR_AMX_LINES; j += 16)
+            gr_matmul_tile_avx512.transpose(src + i * GR_AMX_LINES + j, GR_AMX_LINES,
+                                            dst + j * GR_AMX_LINES + i, GR_AMX_LINES, 16, 16);
+}
+
+/* The block of lines `left` and `right` is in c; where it will go. It is written before the
+ * next one is stored there. */
+static void set_pending(slice *s, int64_t left, int64_t right, int n_left, int n_right)
+{
+    const gr_amx_plan *p = s->p;
+    const bool last = s->k_lo + s->n_k == p->d.k;
+    int64_t at = p->turned ? right * p->d.n + left : left * p->d.n + right;
+    float *f32 = s->sums ? s->sums : s->y_f32;
+    gr_amx_out *o = &s->pending;
+
+    *o = (gr_amx_out){ .ld = p->d.n };
+    o->scale = p->is_f32 ? ROW_SCALE_OUT : 1;
+    if (s->k_lo > 0)
+        o->add = f32 + at;
+    if (s->y_f32 || !last)
+        o->y_f32 = f32 + at;
+    else
+        o->y_bf16 = s->y_bf16 + at;
+    o->rows = p->turned ? n_right : n_left;
+    o->cols = p->turned ? n_left : n_right;
+    o->c = s->c;
+    if (p->turned) {
+        turn_block(s->c_turned, s->c);
+        o->c = s->c_turned;
+    }
+}
+
+/* A full block behind and a full one ahead: the writing goes between the products. */
+static void feed_pending(slice *s, bool full_ahead)
+{
+    gr_amx_feed *f = &s->feed;
+    gr_amx_out *o = &s->pending;
+
+    f->out_at = f->out_end = 0;
+    if (!full_ahead || !o->c || !o->y_f32 || o->rows < GR_AMX_LINES || o->cols < GR_AMX_LINES) {
+        write_pending(s);
+        return;
+    }
+    f->out = *o;
+    f->out_end = GR_AMX_LINES;
+    o->c = NULL;
+}
+
+/* ---- loops ---- */
+
+static void run_block(slice *s, int64_t hold, int64_t pass, const char *held)
+{
+    const gr_amx_plan *p = s->p;
+    const int n_hold = lines_from(hold, s->hold_hi), n_pass = lines_from(pass, s->pass_hi);
+    gr_amx_block b = { .n_steps = n_steps(s), .c = s->c };
+
+    b.l = p->hold_left ? held : s->panel;
+    b.r = p->hold_left ? s->panel : held;
+    b.tiles_l = gr_amx_tiles(p->hold_left ? n_hold : n_pass);
+    b.tiles_r = gr_amx_tiles(p->hold_left ? n_pass : n_hold);
+    b.stream_left = p->hold_left && s->panel_bytes <= L1_BYTES;
+    feed_pending(s, b.tiles_l == 2 && b.tiles_r == 2);
+    if (p->is_f32)
+        gr_amx_block_f32(&b, &s->feed);
+    else
+        gr_amx_block_bf16(&b, &s->feed);
+    if (p->hold_left)
+        set_pending(s, hold, pass, n_hold, n_pass);
+    else
+        set_pending(s, pass, hold, n_pass, n_hold);
+}
+
+/* Tells the feed to pack the panel at `pass`, if it is full and plain. */
+static void feed_panel(slice *s, int64_t pass)
+{
+    gr_amx_feed *f = &s->feed;
+
+    f->at = f->end = 0;
+    if (pass + GR_AMX_LINES > s->pass_hi || !gr_amx_is_plain(&s->pass))
+        return;
+    f->side = side_at(&s->pass, pass, s->k_lo);
+    f->dst = s->next;
+    f->end = s->n_k / GR_AMX_K * GR_AMX_LINES;
+}
+
+/* What the feed has left of a panel: all of it, or the last k. */
+static void finish_panel(slice *s, int64_t pass)
+{
+    const gr_amx_side at = side_at(&s->pass, pass, s->k_lo);
+    const int64_t done = s->feed.at / GR_AMX_LINES * GR_AMX_K;
+
+    if (!gr_amx_pack(s->next, &at, lines_from(pass, s->pass_hi), done, s->n_k))
+        s->unfit = true;
+    s->feed.at = s->feed.end = 0;
+}
+
+/* The held lines [lo, hi) against all that pass. */
+static void run_held(slice *s, int64_t lo, int64_t hi)
+{
+    const int64_t n_blocks = (hi - lo + GR_AMX_LINES - 1) / GR_AMX_LINES;
+    gr_amx_feed *f = &s->feed;
+    char *spare;
+
+    set_share(&f->pack, s->n_k / GR_AMX_K * GR_AMX_LINES, n_blocks * n_steps(s), 16, s->p->is_f32);
+    set_share(&f->write, GR_AMX_LINES, n_steps(s), GR_AMX_LINES, s->p->is_f32);
+    for (int64_t i = 0; i < n_blocks; i++) {
+        const int64_t line = lo + i * GR_AMX_LINES;
+        const gr_amx_side at = side_at(&s->hold, line, s->k_lo);
+
+        if (!gr_amx_pack(s->held + i * s->panel_bytes, &at, lines_from(line, hi), 0, s->n_k))
+            s->unfit = true;
+    }
+    for (int64_t pass = s->pass_lo; pass < s->pass_hi; pass += GR_AMX_LINES) {
+        finish_panel(s, pass);
+        spare = s->panel;
+        s->panel = s->next;
+        s->next = spare;
+        feed_panel(s, pass + GR_AMX_LINES);
+        for (int64_t i = 0; i < n_blocks; i++)
+            run_block(s, lo + i * GR_AMX_LINES, pass, s->held + i * s->panel_bytes);
+    }
+}
+
+static void run_entry(slice *s)
+{
+    const gr_amx_plan *p = s->p;
+
+    for (s->k_lo = 0; s->k_lo < p->d.k; s->k_lo += s->n_k) {
+        s->n_k = min64(p->k_block, p->d.k - s->k_lo);
+        s->panel_bytes = n_steps(s) * gr_amx_step_bytes(p->is_f32, 2);
+        for (int64_t lo = s->hold_lo; lo < s->hold_hi; lo += p->n_hold)
+            run_held(s, lo, min64(lo + p->n_hold, s->hold_hi));
+    }
+    write_pending(s);
+}
+
+static void set_entry(slice *s, const job *j, int64_t z)
+{
+    const gr_amx_plan *p = s->p;
+    const size_t elem = p->is_f32 ? sizeof(float) : sizeof(uint16_t);
+    const char *a = (const char *)j->l->src[0] + (size_t)(z * p->d.stride_a) * elem;
+    const char *b = (const char *)j->l->src[1] + (size_t)(z * p->d.stride_b) * elem;
+    int64_t at = z * p->d.stride_out;
+
+    s->hold = p->hold_left ? p->left : p->right;
+    s->pass = p->hold_left ? p->right : p->left;
+    s->hold.src = p->hold_left == p->turned ? b : a;
+    s->pass.src = p->hold_left == p->turned ? a : b;
+    if (p->type_y == GR_F32)
+        s->y_f32 = (float *)j->l->out[0] + at;
+    else
+        s->y_bf16 = (uint16_t *)j->l->out[0] + at;
+    if (p->type_y != GR_F32 && p->k_block < p->d.k)
+        s->sums = (float *)((char *)j->l->work + p->at_sums) + at;
+}
+
+static void run_slice(void *arg, int slice_no, int n_slices)
+{
+    job *j = arg;
+    const gr_amx_plan *p = j->p;
+    const int per_batch = p->cuts_pass * p->cuts_hold, in_batch = slice_no % per_batch;
+    const int64_t n_hold = p->hold_left ? p->n_left : p->n_right;
+    const int64_t n_pass = p->hold_left ? p->n_right : p->n_left;
+    char *work = (char *)j->l->work + (size_t)slice_no * p->slice_bytes;
+    slice s = { .p = p, .held = work, .panel = work + p->at_panels };
+    int64_t z, z_end;
+
+    (void)n_slices;
+    s.next = s.panel + (p->at_c - p->at_panels) / 2;
+    s.c = (float *)(work + p->at_c);
+    s.c_turned = s.c + BLOCK;
+    gr_pool_cut(n_pass, GR_AMX_LINES, in_batch % p->cuts_pass, p->cuts_pass, &s.pass_lo,
+                &s.pass_hi);
+    gr_pool_cut(n_hold, GR_AMX_LINES, in_batch / p->cuts_pass, p->cuts_hold, &s.hold_lo,
+                &s.hold_hi);
+    gr_pool_cut(p->d.batch, 1, slice_no / per_batch, p->cuts_batch, &z, &z_end);
+    gr_amx_begin();
+    for (; z < z_end; z++) {
+        set_entry(&s, j, z);
+        run_entry(&s);
+    }
+    gr_amx_end();
+    if (s.unfit || s.feed.unfit)
+        atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+}
+
+gr_status gr_matmul_amx_run(const gr_launch *l)
+{
+    const gr_amx_plan *p = l->data;
+    job j = { .p = p, .l = l };
+
+    if (p->d.k == 0 || p->d.batch * p->d.m * p->d.n == 0) { /* a sum of nothing */
+        memset(l->out[0], 0, gr_value_bytes(&l->node->out[0]));
+        return GR_OK;
+    }
+    gr_pool_run(l->pool, run_slice, &j, p->cuts_batch * p->cuts_pass * p->cuts_hold);
+    if (atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
+        gr_launch again = *l;
+
+        again.data = p->other;
+        return gr_matmul_packed_run(&again);
+    }
+    return GR_OK;
+}

@@ -1,0 +1,167 @@
+/*
+ * The AMX product: which nodes it takes, and how it goes about them. Plain code: it may
+ * run on any processor.
+ *
+ * One side is *held*: packed once, a block of it stays in L2. The other *passes by* in
+ * panels of 32 lines, and while one panel meets the held ones, the next is packed. Packing
+ * on the way only works for a plain side, so that is the one that passes.
+ *
+ * Either operand can be the left side; with b on the left, blocks are transposed on their
+ * way out. What is weighed is how much has to be transposed, in and out.
+ */
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/size.h"
+#include "op/matmul/matmul_amx.h"
+#include "op/matmul/matmul_kernels.h"
+
+#define HOLD_BYTES ((int64_t)1 << 20) /* half of a 2 MiB L2 */
+#define K_MAX      1024               /* longest pass: a panel is 192 KiB */
+
+static int64_t div_up(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Cycles, fitted to what bench/gemm measures: 16 for a tile product, half a one for a
+ * number that is packed; 26 multiply-adds in one by the AVX-512 kernel, which has to widen
+ * bf16 first. */
+static bool is_worth_it(const gr_matmul_dims *d, bool is_f32)
+{
+    double m = (double)d->m, n = (double)d->n, k = (double)d->k;
+    double tiles = (double)(div_up(d->m, 16) * div_up(d->n, 16) * div_up(d->k, GR_AMX_K));
+    double amx = tiles * 16 * (is_f32 ? 6 : 1) + 0.5 * (m * k + n * k) + 0.3 * m * n + 2000;
+    double avx512 = m * n * k / 26 + (is_f32 ? 0 : 0.3 * (m * k + n * k));
+
+    return amx < 0.9 * avx512;
+}
+
+const char *gr_matmul_amx_reject(const gr_node *n)
+{
+    gr_dtype a = n->src[0]->dtype, b = n->src[1]->dtype, y = n->out[0].dtype;
+    gr_matmul_dims d;
+
+    if (!gr_cpu_has_amx())
+        return "needs AMX";
+    if (a != b || (a != GR_F32 && a != GR_BF16) || (y != GR_F32 && y != GR_BF16))
+        return "takes two f32 or two bf16 matrices to f32 or bf16";
+    gr_matmul_get_dims(n, &d);
+    return is_worth_it(&d, a == GR_F32) ? NULL : "packing would cost more than tiles save";
+}
+
+/* Elements to transpose: on the way in where k runs the wrong way, and y when turned. */
+static bool turning_is_cheaper(const gr_matmul_dims *d, const gr_matmul_attr *at)
+{
+    double a = (double)d->m * (double)d->k, b = (double)d->n * (double)d->k;
+    double plain = (at->trans_a ? a : 0) + (at->trans_b ? b : 0);
+    double turned = (at->trans_a ? 0 : a) + (at->trans_b ? 0 : b) + (double)d->m * (double)d->n;
+
+    return turned < plain;
+}
+
+static void choose_sides(gr_amx_plan *p, const gr_matmul_attr *at)
+{
+    const gr_matmul_dims *d = &p->d;
+    gr_amx_side a = { NULL, at->trans_a ? 1 : d->k, at->trans_a ? d->m : 1, true, p->is_f32 };
+    gr_amx_side b = { NULL, at->trans_b ? d->k : 1, at->trans_b ? 1 : d->n, false, p->is_f32 };
+    bool left_plain, right_plain;
+
+    p->turned = turning_is_cheaper(d, at);
+    p->left = p->turned ? b : a;
+    p->left.is_left = true;
+    p->right = p->turned ? a : b;
+    p->right.is_left = false;
+    p->n_left = p->turned ? d->n : d->m;
+    p->n_right = p->turned ? d->m : d->n;
+    left_plain = gr_amx_is_plain(&p->left);
+    right_plain = gr_amx_is_plain(&p->right);
+    p->hold_left = left_plain == right_plain ? p->n_left < p->n_right : right_plain;
+}
+
+/* Batch entries first, then panels of the passing side, then of the held one, because
+ * that one is packed again by each slice. */
+static void choose_cuts(gr_amx_plan *p, int n_threads)
+{
+    int64_t n_pass = p->hold_left ? p->n_right : p->n_left;
+    int64_t n_hold = p->hold_left ? p->n_left : p->n_right;
+    int64_t left = n_threads;
+
+    p->cuts_batch = (int)min64(left, max64(p->d.batch, 1));
+    left /= p->cuts_batch;
+    p->cuts_pass = (int)min64(left, max64(div_up(n_pass, GR_AMX_LINES), 1));
+    left /= p->cuts_pass;
+    p->cuts_hold = (int)min64(left, max64(div_up(n_hold, GR_AMX_LINES), 1));
+}
+
+static void lay_out(gr_amx_plan *p)
+{
+    int64_t n_hold = p->hold_left ? p->n_left : p->n_right;
+    int64_t most = div_up(div_up(n_hold, GR_AMX_LINES), p->cuts_hold);
+    int64_t n_passes = max64(div_up(p->d.k, K_MAX), 1), panel;
+
+    p->k_block = max64(div_up(div_up(p->d.k, n_passes), GR_AMX_K), 1) * GR_AMX_K;
+    panel = p->k_block / GR_AMX_K * gr_amx_step_bytes(p->is_f32, 2);
+    p->n_hold = max64(min64(most, HOLD_BYTES / panel), 1) * GR_AMX_LINES;
+    p->at_panels = (size_t)(p->n_hold / GR_AMX_LINES * panel);
+    p->at_c = p->at_panels + 2 * (size_t)panel;
+    p->slice_bytes = p->at_c + 2 * sizeof(float) * GR_AMX_LINES * GR_AMX_LINES;
+    p->at_sums = p->slice_bytes * (size_t)(p->cuts_batch * p->cuts_pass * p->cuts_hold);
+    p->n_bytes = p->at_sums;
+    if (p->type_y != GR_F32 && n_passes > 1)
+        p->n_bytes += (size_t)(p->d.batch * p->d.m * p->d.n) * sizeof(float);
+}
+
+gr_status gr_matmul_amx_prepare(gr_prepare *prep)
+{
+    const gr_node *n = prep->node;
+    gr_prepare other = *prep;
+    gr_amx_plan *p = gr_calloc(1, sizeof(*p));
+    size_t n_other;
+    gr_status st;
+
+    if (!p)
+        return GR_ERR_NOMEM;
+    st = gr_matmul_packed_prepare(&other, &gr_matmul_tile_avx512);
+    if (st != GR_OK) {
+        gr_free(p);
+        return st;
+    }
+    p->other = other.data;
+    p->is_f32 = n->src[0]->dtype == GR_F32;
+    p->type_y = n->out[0].dtype;
+    gr_matmul_get_dims(n, &p->d);
+    choose_sides(p, n->attr);
+    choose_cuts(p, prep->n_threads);
+    lay_out(p);
+    n_other = gr_matmul_packed_workspace(n, p->other);
+    p->n_bytes = p->n_bytes > n_other ? p->n_bytes : n_other;
+    prep->data = p;
+    return GR_OK;
+}
+
+size_t gr_matmul_amx_workspace(const gr_node *n, const void *data)
+{
+    const gr_amx_plan *p = data;
+
+    (void)n;
+    return p->n_bytes;
+}
+
+void gr_matmul_amx_release(void *data)
+{
+    gr_amx_plan *p = data;
+
+    if (p)
+        gr_matmul_packed_release(p->other);
+    gr_free(p);
+}

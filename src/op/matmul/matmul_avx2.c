@@ -1,0 +1,191 @@
+/*
+ * The tile for AVX2: 6 rows of two vectors, 12 sums in 16 registers. The same shape as
+ * matmul_avx512.c, which explains it.
+ */
+#include "op/matmul/matmul_kernels.h"
+#include "op/unroll_body.h"
+#include "op/vec_avx2_body.h"
+
+#include <string.h>
+
+#define WIDTH (2 * LANES)
+#define ROWS  6
+
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5)
+
+#define ROW_ZERO(i) \
+    if (rows > i)   \
+        sum[i][0] = sum[i][1] = _mm256_setzero_ps();
+#define ROW_LOAD(i)                                                \
+    if (rows > i) {                                                \
+        sum[i][0] = _mm256_loadu_ps(out + i * out_stride);         \
+        sum[i][1] = _mm256_loadu_ps(out + i * out_stride + LANES); \
+    }
+#define ROW_STORE(i)                                               \
+    if (rows > i) {                                                \
+        _mm256_storeu_ps(out + i * out_stride, sum[i][0]);         \
+        _mm256_storeu_ps(out + i * out_stride + LANES, sum[i][1]); \
+    }
+#define ROW_ADD(i)                                              \
+    if (rows > i) {                                             \
+        const __m256 x = _mm256_broadcast_ss(s + i * s_stride); \
+        sum[i][0] = _mm256_fmadd_ps(x, v0, sum[i][0]);          \
+        sum[i][1] = _mm256_fmadd_ps(x, v1, sum[i][1]);          \
+    }
+#define STEP_K                                        \
+    do {                                              \
+        const __m256 v0 = _mm256_loadu_ps(v);         \
+        const __m256 v1 = _mm256_loadu_ps(v + LANES); \
+        EACH_ROW(ROW_ADD)                             \
+        v += v_step;                                  \
+        s += s_step;                                  \
+    } while (0)
+
+/* out has the full width here. rows and packed are constants where this is expanded. */
+INLINE void run_tile(const gr_tile *t, float *out, int64_t out_stride, const int rows,
+                     const bool packed)
+{
+    const float *v = t->v, *s = t->s;
+    const int64_t v_step = t->v_step;
+    const int64_t s_stride = packed ? 1 : t->s_stride, s_step = packed ? rows : 1;
+    int64_t k = t->k;
+    __m256 sum[ROWS][2];
+
+    if (t->add) {
+        EACH_ROW(ROW_LOAD)
+    } else {
+        EACH_ROW(ROW_ZERO)
+    }
+    for (; k >= 4; k -= 4) {
+        STEP_K;
+        STEP_K;
+        STEP_K;
+        STEP_K;
+    }
+    for (; k > 0; k--)
+        STEP_K;
+    EACH_ROW(ROW_STORE)
+}
+
+#define TILE_MAP(X) X(1) X(2) X(3) X(4) X(5) X(6)
+
+#define X(n)                                                                 \
+    static void plain_##n(const gr_tile *t, float *out, int64_t out_stride)  \
+    {                                                                        \
+        run_tile(t, out, out_stride, n, false);                              \
+    }                                                                        \
+    static void packed_##n(const gr_tile *t, float *out, int64_t out_stride) \
+    {                                                                        \
+        run_tile(t, out, out_stride, n, true);                               \
+    }
+TILE_MAP(X)
+#undef X
+
+static void tile(const gr_tile *t)
+{
+    static void (*const table[2][ROWS + 1])(const gr_tile *, float *, int64_t) = {
+#define X(n) [0][n] = plain_##n, [1][n] = packed_##n,
+        TILE_MAP(X)
+#undef X
+    };
+    float edge[ROWS * WIDTH];
+    size_t n_bytes = (size_t)t->cols * sizeof(float);
+
+    if (t->cols == WIDTH) {
+        table[t->s_packed][t->rows](t, t->out, t->out_stride);
+        return;
+    }
+    for (int i = 0; t->add && i < t->rows; i++)
+        memcpy(edge + i * WIDTH, t->out + i * t->out_stride, n_bytes);
+    table[t->s_packed][t->rows](t, edge, WIDTH);
+    for (int i = 0; i < t->rows; i++)
+        memcpy(t->out + i * t->out_stride, edge + i * WIDTH, n_bytes);
+}
+
+INLINE void transpose_8(const float *src, int64_t src_stride, float *dst, int64_t dst_stride)
+{
+    __m256 r[8], t[8];
+
+    GR_UNROLL
+    for (int i = 0; i < 8; i++)
+        r[i] = _mm256_loadu_ps(src + i * src_stride);
+    GR_UNROLL
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    GR_UNROLL
+    for (int i = 0; i < 4; i++) {
+        const int to = 2 * i, from = i / 2 * 4 + i % 2;
+
+        r[to] = _mm256_shuffle_ps(t[from], t[from + 2], 0x44);
+        r[to + 1] = _mm256_shuffle_ps(t[from], t[from + 2], 0xee);
+    }
+    GR_UNROLL
+    for (int j = 0; j < 4; j++) {
+        _mm256_storeu_ps(dst + j * dst_stride, _mm256_permute2f128_ps(r[j], r[j + 4], 0x20));
+        _mm256_storeu_ps(dst + (j + 4) * dst_stride, _mm256_permute2f128_ps(r[j], r[j + 4], 0x31));
+    }
+}
+
+static void transpose(const float *src, int64_t src_stride, float *dst, int64_t dst_stride,
+                      int rows, int cols)
+{
+    int full_rows = rows & ~7, full_cols = cols & ~7;
+
+    for (int i = 0; i < full_rows; i += 8)
+        for (int j = 0; j < full_cols; j += 8)
+            transpose_8(src + i * src_stride + j, src_stride, dst + j * dst_stride + i, dst_stride);
+    for (int i = 0; i < rows; i++)
+        for (int j = i < full_rows ? full_cols : 0; j < cols; j++)
+            dst[j * dst_stride + i] = src[i * src_stride + j];
+}
+
+static void pack_panel(float *dst, const float *src, int64_t src_step, int64_t n_k)
+{
+    for (int64_t k = 0; k < n_k; k++, src += src_step, dst += WIDTH) {
+        _mm256_storeu_ps(dst, _mm256_loadu_ps(src));
+        _mm256_storeu_ps(dst + LANES, _mm256_loadu_ps(src + LANES));
+    }
+}
+
+static void pack_rows(float *dst, const float *src, int64_t src_step, int64_t n_k, int rows)
+{
+    for (int64_t k = 0; k < n_k; k++, src += src_step, dst += rows)
+        for (int r = 0; r < rows; r++)
+            dst[r] = src[r];
+}
+
+static void widen(float *dst, const void *src, gr_dtype t, int64_t n)
+{
+    const char *from = src;
+    int64_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        vec_store(dst + i, vec_widen(from + 2 * i, t));
+    if (i < n)
+        vec_store_masked(dst + i, mask_of(n - i),
+                         vec_widen_masked(from + 2 * i, t, mask_of(n - i)));
+}
+
+static void narrow(void *dst, const float *src, gr_dtype t, int64_t n)
+{
+    char *to = dst;
+    int64_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        vec_narrow_masked(to + 2 * i, t, MASK_ALL, vec_load(src + i));
+    if (i < n)
+        vec_narrow_masked(to + 2 * i, t, mask_of(n - i), vec_load_masked(src + i, mask_of(n - i)));
+}
+
+const gr_tile_isa gr_matmul_tile_avx2 = {
+    .width = WIDTH,
+    .rows = ROWS,
+    .tile = tile,
+    .transpose = transpose,
+    .pack_panel = pack_panel,
+    .pack_rows = pack_rows,
+    .widen = widen,
+    .narrow = narrow,
+};

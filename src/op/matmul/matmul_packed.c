@@ -1,0 +1,436 @@
+/*
+ * The fast product: plan and loops. Tiles come from matmul_avx512.c and matmul_avx2.c.
+ *
+ * A tile keeps rows x width sums in registers. At each k it loads `width` neighbours of
+ * one operand, v, and multiplies them with each of `rows` numbers of the other, s:
+ *
+ *            v[k][ . . . width . . . ]
+ *     s[0][k]  + + + + + + + + + + +        rows x width sums,
+ *     s[1][k]  + + + + + + + + + + +        one step of k
+ *     s[2][k]  + + + + + + + + + + +
+ *
+ * (1) s is b's column or a's row as it lies in memory; only when its rows are neighbours
+ *     (so that k jumps) a tile's worth of it is copied. v is read where it lies when its
+ *     `width` are neighbours and few tiles share it; else it is packed into panels
+ *     [k][width], transposing on the way if need be.
+ * (2) Either operand can be v. With v = b the tile lies in y as it is; with v = aᵀ the
+ *     tile is yᵀ and is turned over on its way out. The choice weighs the lanes that are
+ *     wasted, what must be packed and what must be turned: a layer's forward pass packs
+ *     its 128 samples instead of its 512 rows of weights.
+ * (3) Each element is one chain of multiply-adds in the order of k, whatever the blocks,
+ *     the tile and the cuts between threads: so bits do not depend on the thread count.
+ * (4) Sizes: s's tile lives in L1, v's block in L2 (V_BYTES).
+ *
+ * Other types than f32 are widened first and narrowed last.
+ */
+#include "base/alloc.h"
+#include "base/size.h"
+#include "op/matmul/matmul_kernels.h"
+
+#include <string.h>
+
+#define K_MAX        512                /* longest run of k in one block */
+#define K_MAX_TURNED 1024               /* the same when turning makes another pass over y dear */
+#define V_BYTES      ((int64_t)1 << 20) /* of packed v: half of a 2 MiB L2 */
+#define DIRECT_MAX   48                 /* tiles that may read v where it lies */
+#define TURN_COLS    16                 /* rows of scratch for a turned tile; none has more */
+#define CONVERT_CUT  4096
+
+/* An operand as matrix [i][k] with element steps. */
+typedef struct matrix {
+    int64_t step_i, step_k;
+} matrix;
+
+typedef struct gemm {
+    const gr_tile_isa *isa;
+    gr_matmul_dims d;
+    matrix v, s;
+    int64_t n_v, n_s; /* length of v and s along their own side of y */
+    bool turned;      /* v is a: y is written transposed */
+    bool direct;      /* v is read where it lies */
+    int64_t k_block;  /* run of k per pass */
+    int64_t v_block;  /* multiple of the width: packed at a time */
+    int cuts_batch, cuts_v, cuts_s;
+    size_t slice_bytes;      /* workspace of one slice */
+    size_t at_a, at_b, at_y; /* widened operands and result in the workspace */
+    size_t n_bytes;
+    gr_dtype type_a, type_b, type_y;
+} gemm;
+
+typedef struct job {
+    const gemm *m;
+    const float *a, *b;
+    float *y;
+    char *work;
+} job;
+
+/* What one slice works with. */
+typedef struct block {
+    const gemm *m;
+    const float *v, *s; /* of this batch entry */
+    float *y;
+    float *v_mem, *s_mem, *turn_mem; /* scratch */
+    int64_t v_lo, v_hi, s_lo, s_hi;  /* this slice's part of y */
+    int64_t k_lo, k_hi;              /* this pass */
+} block;
+
+/* ---- plan ---- */
+
+static int64_t div_up(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The run of k per pass, all of them about equal. */
+static int64_t k_block(int64_t k, bool turned)
+{
+    int64_t n_passes = div_up(k, turned ? K_MAX_TURNED : K_MAX);
+
+    return n_passes > 1 ? (int64_t)gr_round_up((size_t)div_up(k, n_passes), 16) : k;
+}
+
+/* v may be read where it lies when its neighbours are neighbours in memory, few tiles
+ * share them, a pass stays within L2 and the reach of the TLB, and successive k do not
+ * fall into the same few lines of L1. */
+static bool may_be_direct(const gr_matmul_dims *d, bool turned, const matrix *v,
+                          const gr_tile_isa *isa)
+{
+    int64_t n_s = turned ? d->n : d->m;
+    int64_t n_bytes = k_block(d->k, turned) * v->step_k * (int64_t)sizeof(float);
+
+    if (v->step_i != 1)
+        return false;
+    if (n_s <= isa->rows)
+        return true;
+    return n_s <= (int64_t)DIRECT_MAX * isa->rows && n_bytes <= V_BYTES && v->step_k % 1024 != 0;
+}
+
+/* Cycles, roughly: one per tile row and k, and what packing and turning cost. Measured:
+ * about half a cycle for an element that is packed, 0.6 for one that is turned. */
+static double cost(const gr_matmul_dims *d, bool turned, const matrix *v, const gr_tile_isa *isa)
+{
+    int64_t n_v = turned ? d->m : d->n, n_s = turned ? d->n : d->m;
+    double c = (double)div_up(n_v, isa->width) * (double)n_s * (double)d->k;
+
+    if (!may_be_direct(d, turned, v, isa))
+        c += 0.5 * (double)n_v * (double)d->k;
+    if (turned)
+        c += 0.6 * (double)d->m * (double)d->n;
+    return c;
+}
+
+static void choose_sides(gemm *m, const gr_matmul_attr *at)
+{
+    const gr_matmul_dims *d = &m->d;
+    matrix a = { at->trans_a ? 1 : d->k, at->trans_a ? d->m : 1 };
+    matrix b = { at->trans_b ? d->k : 1, at->trans_b ? 1 : d->n };
+
+    m->turned = cost(d, true, &a, m->isa) < cost(d, false, &b, m->isa);
+    m->v = m->turned ? a : b;
+    m->s = m->turned ? b : a;
+    m->n_v = m->turned ? d->m : d->n;
+    m->n_s = m->turned ? d->n : d->m;
+    m->direct = may_be_direct(d, m->turned, &m->v, m->isa);
+}
+
+/* Batch entries first, then panels of v (nothing is packed twice), then rows of s. */
+static void choose_cuts(gemm *m, int n_threads)
+{
+    int64_t panels = div_up(m->n_v, m->isa->width), tiles = div_up(m->n_s, m->isa->rows);
+    int64_t left = n_threads;
+
+    m->cuts_batch = (int)min64(left, m->d.batch > 0 ? m->d.batch : 1);
+    left /= m->cuts_batch;
+    m->cuts_v = (int)min64(left, panels > 0 ? panels : 1);
+    left /= m->cuts_v;
+    m->cuts_s = (int)min64(left, tiles > 0 ? tiles : 1);
+}
+
+static void choose_blocks(gemm *m)
+{
+    int64_t width = m->isa->width;
+    int64_t most = div_up(div_up(m->n_v, width), m->cuts_v) * width;
+
+    m->k_block = k_block(m->d.k, m->turned);
+    m->v_block = width; /* direct: for a last panel that is not full */
+    if (!m->direct && m->k_block > 0) {
+        int64_t fits = V_BYTES / (m->k_block * (int64_t)sizeof(float)) / width;
+
+        m->v_block = min64(most, (fits > 0 ? fits : 1) * width);
+    }
+}
+
+static size_t scratch_bytes(int64_t n_floats)
+{
+    return gr_round_up((size_t)n_floats * sizeof(float), 64);
+}
+
+static void lay_out(gemm *m)
+{
+    const gr_matmul_dims *d = &m->d;
+    size_t at;
+
+    m->slice_bytes = scratch_bytes(m->v_block * m->k_block);
+    m->slice_bytes += scratch_bytes((int64_t)m->isa->rows * m->k_block + TURN_COLS);
+    m->slice_bytes += scratch_bytes((int64_t)TURN_COLS * m->isa->width);
+    at = m->slice_bytes * (size_t)(m->cuts_batch * m->cuts_v * m->cuts_s);
+    m->at_a = at;
+    if (m->type_a != GR_F32)
+        at += scratch_bytes(d->batch * d->m * d->k);
+    m->at_b = at;
+    if (m->type_b != GR_F32)
+        at += scratch_bytes(d->batch * d->k * d->n);
+    m->at_y = at;
+    if (m->type_y != GR_F32)
+        at += scratch_bytes(d->batch * d->m * d->n);
+    m->n_bytes = at;
+}
+
+gr_status gr_matmul_packed_prepare(gr_prepare *p, const gr_tile_isa *isa)
+{
+    const gr_node *n = p->node;
+    gemm *m = gr_calloc(1, sizeof(*m));
+
+    if (!m)
+        return GR_ERR_NOMEM;
+    m->isa = isa;
+    m->type_a = n->src[0]->dtype;
+    m->type_b = n->src[1]->dtype;
+    m->type_y = n->out[0].dtype;
+    gr_matmul_get_dims(n, &m->d);
+    choose_sides(m, n->attr);
+    choose_cuts(m, p->n_threads);
+    choose_blocks(m);
+    lay_out(m);
+    p->data = m;
+    return GR_OK;
+}
+
+void gr_matmul_packed_release(void *data)
+{
+    gr_free(data);
+}
+
+size_t gr_matmul_packed_workspace(const gr_node *n, const void *data)
+{
+    const gemm *m = data;
+
+    (void)n;
+    return m->n_bytes;
+}
+
+/* ---- packing ---- */
+
+/* dst[k][width] from columns [i, i + cols) of v; columns that are missing become 0. */
+static void pack_panel(const block *b, float *dst, int64_t i, int cols)
+{
+    const gr_tile_isa *isa = b->m->isa;
+    const matrix *v = &b->m->v;
+    const float *src = b->v + i * v->step_i + b->k_lo * v->step_k;
+    int64_t n_k = b->k_hi - b->k_lo, width = isa->width;
+
+    if (v->step_i == 1 && cols == width) {
+        isa->pack_panel(dst, src, v->step_k, n_k);
+        return;
+    }
+    if (cols < width)
+        memset(dst, 0, (size_t)(n_k * width) * sizeof(float));
+    if (v->step_i == 1) {
+        for (int64_t k = 0; k < n_k; k++)
+            memcpy(dst + k * width, src + k * v->step_k, (size_t)cols * sizeof(float));
+        return;
+    }
+    for (int64_t k = 0; k < n_k; k += 16)
+        for (int c = 0; c < cols; c += 16)
+            isa->transpose(src + c * v->step_i + k, v->step_i, dst + k * width + c, width,
+                           cols - c < 16 ? cols - c : 16, (int)min64(16, n_k - k));
+}
+
+static void pack_block(const block *b, int64_t lo, int64_t hi)
+{
+    int64_t n_k = b->k_hi - b->k_lo, width = b->m->isa->width;
+
+    for (int64_t i = lo; i < hi; i += width)
+        pack_panel(b, b->v_mem + (i - lo) * n_k, i, (int)min64(width, hi - i));
+}
+
+/* ---- loops ---- */
+
+/* The tile at v's i and s's t->s, out to y. */
+static void run_tile(const block *b, gr_tile *t, int64_t i, int64_t j)
+{
+    const gemm *m = b->m;
+    const gr_tile_isa *isa = m->isa;
+    int64_t ld = m->d.n;
+
+    t->add = b->k_lo > 0;
+    t->out = b->y + j * ld + i;
+    t->out_stride = ld;
+    if (!m->turned) {
+        isa->tile(t);
+        return;
+    }
+    t->out = b->turn_mem;
+    t->out_stride = isa->width;
+    for (int c = 0; t->add && c < t->cols; c += 16)
+        isa->transpose(b->y + (i + c) * ld + j, ld, b->turn_mem + c, isa->width,
+                       t->cols - c < 16 ? t->cols - c : 16, t->rows);
+    isa->tile(t);
+    for (int c = 0; c < t->cols; c += 16)
+        isa->transpose(b->turn_mem + c, isa->width, b->y + (i + c) * ld + j, ld, t->rows,
+                       t->cols - c < 16 ? t->cols - c : 16);
+}
+
+/* All tiles of s's rows [j, j + rows) over v's columns [lo, hi). */
+static void run_row(const block *b, int64_t j, int rows, int64_t lo, int64_t hi)
+{
+    const gemm *m = b->m;
+    int64_t width = m->isa->width, n_k = b->k_hi - b->k_lo;
+    gr_tile t = { .k = n_k, .rows = rows, .s_packed = m->s.step_k != 1 };
+
+    t.s = b->s + j * m->s.step_i + b->k_lo * m->s.step_k;
+    t.s_stride = m->s.step_i;
+    if (t.s_packed) {
+        m->isa->pack_rows(b->s_mem, t.s, m->s.step_k, n_k, rows);
+        t.s = b->s_mem;
+    }
+    for (int64_t i = lo; i < hi; i += width) {
+        t.cols = (int)min64(width, hi - i);
+        t.v = b->v_mem + (i - lo) * n_k;
+        t.v_step = width;
+        if (m->direct && t.cols == width) {
+            t.v = b->v + i + b->k_lo * m->v.step_k;
+            t.v_step = m->v.step_k;
+        } else if (m->direct) {
+            t.v = b->v_mem;
+        }
+        run_tile(b, &t, i, j);
+    }
+}
+
+/* Rows are dealt out evenly, so that no tile is left with one or two. */
+static void run_rows(const block *b, int64_t lo, int64_t hi)
+{
+    int64_t n_s = b->s_hi - b->s_lo, n_tiles = div_up(n_s, b->m->isa->rows);
+
+    for (int64_t t = 0; t < n_tiles; t++) {
+        int64_t first = b->s_lo + n_s * t / n_tiles, end = b->s_lo + n_s * (t + 1) / n_tiles;
+
+        run_row(b, first, (int)(end - first), lo, hi);
+    }
+}
+
+static void run_pass(const block *b)
+{
+    const gemm *m = b->m;
+    int64_t width = m->isa->width;
+
+    if (m->direct) {
+        int64_t full = b->v_lo + (b->v_hi - b->v_lo) / width * width;
+
+        if (full < b->v_hi)
+            pack_panel(b, b->v_mem, full, (int)(b->v_hi - full));
+        run_rows(b, b->v_lo, b->v_hi);
+        return;
+    }
+    for (int64_t lo = b->v_lo; lo < b->v_hi; lo += m->v_block) {
+        int64_t hi = min64(lo + m->v_block, b->v_hi);
+
+        pack_block(b, lo, hi);
+        run_rows(b, lo, hi);
+    }
+}
+
+static void run_slice(void *arg, int slice, int n_slices)
+{
+    const job *j = arg;
+    const gemm *m = j->m;
+    int per_batch = m->cuts_v * m->cuts_s, in_batch = slice % per_batch;
+    char *work = j->work + (size_t)slice * m->slice_bytes;
+    block b = { .m = m, .v_mem = (float *)work };
+    int64_t z, z_end;
+
+    (void)n_slices;
+    b.s_mem = (float *)(work + scratch_bytes(m->v_block * m->k_block));
+    b.turn_mem = b.s_mem + scratch_bytes((int64_t)m->isa->rows * m->k_block + TURN_COLS) / 4;
+    gr_pool_cut(m->n_v, m->isa->width, in_batch % m->cuts_v, m->cuts_v, &b.v_lo, &b.v_hi);
+    gr_pool_cut(m->n_s, m->isa->rows, in_batch / m->cuts_v, m->cuts_s, &b.s_lo, &b.s_hi);
+    gr_pool_cut(m->d.batch, 1, slice / per_batch, m->cuts_batch, &z, &z_end);
+    for (; z < z_end; z++) {
+        const float *a = j->a + z * m->d.stride_a, *bb = j->b + z * m->d.stride_b;
+
+        b.v = m->turned ? a : bb;
+        b.s = m->turned ? bb : a;
+        b.y = j->y + z * m->d.stride_out;
+        for (b.k_lo = 0; b.k_lo < m->d.k; b.k_lo = b.k_hi) {
+            b.k_hi = min64(b.k_lo + m->k_block, m->d.k);
+            run_pass(&b);
+        }
+    }
+}
+
+/* ---- other types ---- */
+
+typedef struct conversion {
+    const gr_tile_isa *isa;
+    void *dst;
+    const void *src;
+    gr_dtype type; /* the one that is not f32 */
+    int64_t n;
+    bool narrow;
+} conversion;
+
+static void convert_slice(void *arg, int slice, int n_slices)
+{
+    const conversion *c = arg;
+    int64_t lo, hi;
+    size_t bytes = gr_dtype_bytes(c->type);
+
+    gr_pool_cut(c->n, CONVERT_CUT, slice, n_slices, &lo, &hi);
+    if (c->narrow)
+        c->isa->narrow((char *)c->dst + (size_t)lo * bytes, (const float *)c->src + lo, c->type,
+                       hi - lo);
+    else
+        c->isa->widen((float *)c->dst + lo, (const char *)c->src + (size_t)lo * bytes, c->type,
+                      hi - lo);
+}
+
+static const float *widened(const gr_launch *l, const gemm *m, const void *src, gr_dtype t,
+                            float *dst, int64_t n)
+{
+    conversion c = { m->isa, dst, src, t, n, false };
+
+    if (t == GR_F32)
+        return src;
+    gr_pool_run(l->pool, convert_slice, &c, gr_pool_size(l->pool));
+    return dst;
+}
+
+gr_status gr_matmul_packed_run(const gr_launch *l)
+{
+    const gemm *m = l->data;
+    const gr_matmul_dims *d = &m->d;
+    char *work = l->work;
+    job j = { .m = m, .work = work, .y = l->out[0] };
+
+    if (d->k == 0 || d->batch * d->m * d->n == 0) { /* a sum of nothing */
+        memset(l->out[0], 0, gr_value_bytes(&l->node->out[0]));
+        return GR_OK;
+    }
+    j.a = widened(l, m, l->src[0], m->type_a, (float *)(work + m->at_a), d->batch * d->m * d->k);
+    j.b = widened(l, m, l->src[1], m->type_b, (float *)(work + m->at_b), d->batch * d->k * d->n);
+    if (m->type_y != GR_F32)
+        j.y = (float *)(work + m->at_y);
+    gr_pool_run(l->pool, run_slice, &j, m->cuts_batch * m->cuts_v * m->cuts_s);
+    if (m->type_y != GR_F32) {
+        conversion c = { m->isa, l->out[0], j.y, m->type_y, d->batch * d->m * d->n, true };
+
+        gr_pool_run(l->pool, convert_slice, &c, gr_pool_size(l->pool));
+    }
+    return GR_OK;
+}
