@@ -79,7 +79,7 @@ static gr_status parse_word(const char *word, size_t len)
 {
     const char *colon = (const char *)memchr(word, ':', len);
     size_t area_len = colon ? (size_t)(colon - word) : 0;
-    gr_log_level level;
+    gr_log_level level = GR_LEVEL_INFO;
 
     if (!colon) {
         GR_TRY(parse_level(word, len, &level));

@@ -67,22 +67,23 @@ static int find_feed(const gr_entry *e, const char *name)
 static gr_status place_inputs(gr_step *s, gr_entry *e)
 {
     int n = gr_plan_n_inputs(e->plan);
-    size_t at = 0;
+    size_t at = GR_SLOT_ALIGN;
 
     e->feed_of = gr_calloc((size_t)n + 1, sizeof(*e->feed_of));
     e->inputs = gr_calloc((size_t)n + 1, sizeof(*e->inputs));
     if (!e->feed_of || !e->inputs)
         return GR_ERR_NOMEM;
+    e->input_bytes = GR_SLOT_ALIGN;
     for (int i = 0; i < n; i++) {
         e->feed_of[i] = find_feed(e, gr_plan_input(e->plan, i)->name);
-        e->input_bytes += gr_round_up(gr_value_bytes(gr_plan_input(e->plan, i)), 256);
+        e->input_bytes += gr_round_up(gr_value_bytes(gr_plan_input(e->plan, i)), GR_SLOT_ALIGN);
     }
     if (gr_step_is_host(s))
         return GR_OK;
-    GR_TRY(s->device->ops->alloc(s->device, e->input_bytes + 1, &e->input_mem));
+    GR_TRY(s->device->ops->alloc(s->device, e->input_bytes, &e->input_mem));
     for (int i = 0; i < n; i++) {
         e->inputs[i] = (char *)e->input_mem + at;
-        at += gr_round_up(gr_value_bytes(gr_plan_input(e->plan, i)), 256);
+        at += gr_round_up(gr_value_bytes(gr_plan_input(e->plan, i)), GR_SLOT_ALIGN);
     }
     return GR_OK;
 }
@@ -91,7 +92,7 @@ static gr_status place_inputs(gr_step *s, gr_entry *e)
 static gr_status grow_slots(gr_step *s, const gr_entry *e)
 {
     const gr_backend_ops *ops = s->device->ops;
-    size_t need = 256 + e->input_bytes;
+    size_t need = e->input_bytes;
 
     if (gr_step_is_host(s) || need <= s->slot_bytes)
         return GR_OK;
@@ -118,7 +119,7 @@ static gr_status fill_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int 
     GR_TRY(place_inputs(s, e));
     GR_TRY(grow_slots(s, e));
     GR_TRY(gr_step_grow_arena(s, gr_plan_arena_bytes(e->plan)));
-    return gr_plan_bind(e->plan, &s->bases);
+    return gr_step_bind(s, e);
 }
 
 static void drop_oldest(gr_step *s)

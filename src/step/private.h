@@ -60,7 +60,7 @@ struct gr_step {
 
     gr_bases bases;
     size_t arena_bytes, exchange_bytes;
-    gr_scalars *scalars; /* device memory */
+    gr_scalars *scalars; /* of a host device; others have them per entry */
     void *slot[2];       /* pinned: scalars, then inputs */
     size_t slot_bytes;
     int next_slot;
@@ -92,7 +92,10 @@ void gr_entry_destroy(gr_step *s, gr_entry *e);
 gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds,
                        double lr) GR_MUST_CHECK;
 
+#define GR_SLOT_ALIGN 256 /* of scalars and each input within a slot */
+
 /* state.c */
+gr_status gr_step_bind(gr_step *s, gr_entry *e) GR_MUST_CHECK;
 gr_status gr_step_seal(gr_step *s) GR_MUST_CHECK;
 gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes) GR_MUST_CHECK;
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "base/size.h"
 #include "op/update/update.h"
 #include "step/private.h"
 
@@ -37,20 +36,17 @@ static gr_status send_device(gr_step *s, gr_entry *e, const gr_named *feeds, con
     const gr_backend_ops *ops = s->device->ops;
     int slot = s->next_slot;
     char *mem = s->slot[slot];
-    size_t at = 256;
 
     GR_TRY(ops->slot_wait(s->device, slot));
     memcpy(mem, v, sizeof(*v));
-    GR_TRY(ops->upload(s->device, s->scalars, mem, sizeof(*v)));
     for (int i = 0; i < gr_plan_n_inputs(e->plan); i++) {
         size_t n_bytes = gr_value_bytes(gr_plan_input(e->plan, i));
+        size_t at = (size_t)((char *)e->inputs[i] - (char *)e->input_mem);
 
-        if (n_bytes > 0) {
+        if (n_bytes > 0)
             memcpy(mem + at, feeds[e->feed_of[i]].mem, n_bytes);
-            GR_TRY(ops->upload(s->device, e->inputs[i], mem + at, n_bytes));
-        }
-        at += gr_round_up(n_bytes, 256);
     }
+    GR_TRY(ops->upload(s->device, e->input_mem, mem, e->input_bytes));
     s->next_slot = 1 - slot;
     return ops->slot_mark(s->device, slot);
 }

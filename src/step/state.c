@@ -53,9 +53,10 @@ gr_status gr_step_seal(gr_step *s)
     if (s->can_train)
         GR_TRY(gr_step_compare(s));
     GR_TRY(ops->alloc(s->device, s->vars->n_bytes + 1, &s->bases.state));
-    GR_TRY(ops->alloc(s->device, sizeof(gr_scalars), &mem));
-    s->scalars = mem;
-    s->bases.scalars = mem;
+    if (gr_step_is_host(s)) {
+        GR_TRY(ops->alloc(s->device, sizeof(gr_scalars), &mem));
+        s->scalars = mem;
+    }
     GR_TRY(ops->host_alloc(s->device, sizeof(gr_fault), &mem));
     memset(mem, 0, sizeof(gr_fault));
     s->bases.fault = mem;
@@ -64,6 +65,14 @@ gr_status gr_step_seal(gr_step *s)
         GR_TRY(alloc_exchange(s));
     s->sealed = true;
     return GR_OK;
+}
+
+gr_status gr_step_bind(gr_step *s, gr_entry *e)
+{
+    gr_bases b = s->bases;
+
+    b.scalars = gr_step_is_host(s) ? s->scalars : e->input_mem;
+    return gr_plan_bind(e->plan, &b);
 }
 
 gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes)
@@ -79,7 +88,7 @@ gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes)
     GR_TRY(ops->alloc(s->device, n_bytes + 1, &s->bases.arena));
     s->arena_bytes = n_bytes;
     for (int i = 0; i < s->n_entries; i++)
-        GR_TRY(gr_plan_bind(s->entries[i]->plan, &s->bases));
+        GR_TRY(gr_step_bind(s, s->entries[i]));
     return GR_OK;
 }
 
@@ -198,7 +207,7 @@ static gr_status write_state(gr_step *s, const gr_snapshot *snap)
 
 gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap)
 {
-    uint64_t step, seed;
+    uint64_t step = 0, seed = 0;
 
     GR_TRY(check_between_updates(s, "restore"));
     GR_TRY(check_snapshot(s, snap));

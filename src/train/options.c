@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SAVED = 1, FIXED = 2, LOCAL = 4 }; /* kept; may not change; a rank's own business */
