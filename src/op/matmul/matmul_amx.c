@@ -8,9 +8,9 @@
  *                      where the block before is written, too
  *
  * (1) f32 has its full precision: numbers are split in three, six products are summed
- *     (matmul_row_amx.h, matmul_tile_amx.c). Sums are made of 16 terms each, then added
+ *     (matmul_row_body.h, matmul_tile_amx.c). Sums are made of 16 terms each, then added
  *     up in f32: fewer roundings than one chain of multiply-adds has.
- * (2) What AMX cannot do (matmul_row_amx.h: 3, 4) is found on the way, and the whole
+ * (2) What AMX cannot do (matmul_row_body.h: 3, 4) is found on the way, and the whole
  *     product is done again by the AVX-512 kernel. So infinities, NaN and numbers of every
  *     size give what f32 arithmetic gives.
  * (3) An element's sum depends on k alone, not on where its block begins: bits do not
@@ -18,7 +18,7 @@
  */
 #include "op/matmul/matmul_amx.h"
 #include "op/matmul/matmul_kernels.h"
-#include "op/matmul/matmul_row_amx.h"
+#include "op/matmul/matmul_row_body.h"
 
 #include <stdatomic.h>
 #include <string.h>

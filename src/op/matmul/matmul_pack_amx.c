@@ -12,7 +12,7 @@
  */
 #include "op/matmul/matmul_amx.h"
 #include "op/matmul/matmul_kernels.h"
-#include "op/matmul/matmul_row_amx.h"
+#include "op/matmul/matmul_row_body.h"
 
 #include <string.h>
 
@@ -38,7 +38,8 @@ static void transpose(const void *src, int64_t src_step, void *dst, int rows, in
 {
     if (rows < 16 || cols < 16)
         memset(dst, 0, GR_AMX_TILE);
-    gr_matmul_tile_avx512.transpose(src, src_step, dst, 16, rows, cols);
+    if (rows > 0 && cols > 0)
+        gr_matmul_tile_avx512.transpose(src, src_step, dst, 16, rows, cols);
 }
 
 /* ---- f32 ---- */

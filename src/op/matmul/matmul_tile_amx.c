@@ -12,7 +12,7 @@
  * L2, which the tile loads need as well.
  */
 #include "op/matmul/matmul_amx.h"
-#include "op/matmul/matmul_row_amx.h"
+#include "op/matmul/matmul_row_body.h"
 
 typedef struct tile_config {
     uint8_t palette, start_row, reserved[14];

@@ -1,5 +1,5 @@
 /*
- * Rows on their way into and out of tiles, for the files that pack and that multiply.
+ * Rows on their way into and out of AMX tiles. Only *_amx.c files include it.
  *
  * (1) An f32 number x is scaled by 2^24 and split into three bf16 numbers,
  *
@@ -13,10 +13,11 @@
  *     need no care.
  * (3) Of infinities and NaN h2 or h3 is NaN, and sums beyond 2^80 overflow: both are seen
  *     in the results, which are then not finite, and the product is done without AMX.
- * (4) bf16 is taken as it is. Subnormals among it are noticed on the way.
+ * (4) bf16 is taken as it is. Subnormals among it are noticed on the way; products and
+ *     sums below 2^-126 become 0, which nothing notices.
  */
-#ifndef GR_OP_MATMUL_ROW_AMX_H
-#define GR_OP_MATMUL_ROW_AMX_H
+#ifndef GR_OP_MATMUL_ROW_BODY_H
+#define GR_OP_MATMUL_ROW_BODY_H
 
 #include <immintrin.h>
 #include <stdbool.h>
