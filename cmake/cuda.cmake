@@ -65,10 +65,15 @@ set(gr_rpath ${CUDAToolkit_LIBRARY_DIR} ${gr_nccl_folder})
 list(REMOVE_DUPLICATES gr_rpath)
 set_target_properties(gradus-cuda PROPERTIES
     BUILD_RPATH "${gr_rpath}" INSTALL_RPATH "${gr_rpath}")
+# nvcc hands such options on without quotes: with a space in the path there is no mapping.
+set(gr_short_names)
+if(NOT CMAKE_SOURCE_DIR MATCHES " ")
+  set(gr_short_names -Xcompiler=-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
+endif()
 target_compile_options(gradus-cuda PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fno-math-errno>
-    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>)
+    "$<$<COMPILE_LANGUAGE:CUDA>:${gr_short_names}>")
 if(GR_WERROR)
   target_compile_options(gradus-cuda PRIVATE
       $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror>)

@@ -11,22 +11,22 @@
 
 #include "gradus/status.h"
 
-#define GR_CHECK(cond)                                                       \
-    do {                                                                     \
-        if (!(cond)) {                                                       \
+#define GR_CHECK(cond)                                                           \
+    do {                                                                         \
+        if (!(cond)) {                                                           \
             fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond); \
-            exit(1);                                                         \
-        }                                                                    \
+            exit(1);                                                             \
+        }                                                                        \
     } while (0)
 
-#define GR_CHECK_EQ(a, b)                                                                   \
-    do {                                                                                    \
-        int64_t va_ = (int64_t)(a), vb_ = (int64_t)(b);                                     \
-        if (va_ != vb_) {                                                                   \
-            fprintf(stderr, "%s:%d: %s = %" PRId64 ", expected %s = %" PRId64 "\n",         \
-                    __FILE__, __LINE__, #a, va_, #b, vb_);                                  \
-            exit(1);                                                                        \
-        }                                                                                   \
+#define GR_CHECK_EQ(a, b)                                                                     \
+    do {                                                                                      \
+        int64_t va_ = (int64_t)(a), vb_ = (int64_t)(b);                                       \
+        if (va_ != vb_) {                                                                     \
+            fprintf(stderr, "%s:%d: %s = %" PRId64 ", expected %s = %" PRId64 "\n", __FILE__, \
+                    __LINE__, #a, va_, #b, vb_);                                              \
+            exit(1);                                                                          \
+        }                                                                                     \
     } while (0)
 
 #define GR_CHECK_NEAR(a, b, tol)                                                            \
@@ -39,14 +39,14 @@
         }                                                                                   \
     } while (0)
 
-#define GR_CHECK_OK(call)                                                                   \
-    do {                                                                                    \
-        gr_status check_st_ = (call);                                                       \
-        if (check_st_ != GR_OK) {                                                           \
-            fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call,               \
-                    gr_status_text(check_st_), gr_error_message());                         \
-            exit(1);                                                                        \
-        }                                                                                   \
+#define GR_CHECK_OK(call)                                                     \
+    do {                                                                      \
+        gr_status check_st_ = (call);                                         \
+        if (check_st_ != GR_OK) {                                             \
+            fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call, \
+                    gr_status_text(check_st_), gr_error_message());           \
+            exit(1);                                                          \
+        }                                                                     \
     } while (0)
 
 /* The call must fail with `want`, and its message must contain `part`. */
@@ -61,14 +61,14 @@
         }                                                                                   \
     } while (0)
 
-#define GR_CHECK_STR(a, b)                                                                  \
-    do {                                                                                    \
-        const char *va_ = (a), *vb_ = (b);                                                  \
-        if (!va_ || !vb_ || strcmp(va_, vb_) != 0) {                                        \
-            fprintf(stderr, "%s:%d: %s = \"%s\", expected \"%s\"\n", __FILE__, __LINE__,    \
-                    #a, va_ ? va_ : "(null)", vb_ ? vb_ : "(null)");                        \
-            exit(1);                                                                        \
-        }                                                                                   \
+#define GR_CHECK_STR(a, b)                                                                   \
+    do {                                                                                     \
+        const char *va_ = (a), *vb_ = (b);                                                   \
+        if (!va_ || !vb_ || strcmp(va_, vb_) != 0) {                                         \
+            fprintf(stderr, "%s:%d: %s = \"%s\", expected \"%s\"\n", __FILE__, __LINE__, #a, \
+                    va_ ? va_ : "(null)", vb_ ? vb_ : "(null)");                             \
+            exit(1);                                                                         \
+        }                                                                                    \
     } while (0)
 
 #endif

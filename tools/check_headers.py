@@ -6,8 +6,9 @@ usage: check_headers.py [--cc CC] [--cxx CXX] ROOT
        check_headers.py [--cc CC] [--cxx CXX] --self-test
 
 Left out: *.cuh; *_body.h, which is code that several files include after definitions of
-their own; and headers that include a library which is not installed here, because they
-belong to the CUDA module or to a kernel that this machine does not build.
+their own; and headers that include, themselves or through others of ours, a library which
+is not installed here, because they belong to the CUDA module or to a kernel that this
+machine does not build.
 """
 
 import argparse
@@ -22,6 +23,22 @@ FLAGS = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wundef", "-Wshadow
          "-D_GNU_SOURCE", "-DGR_HAVE_ONEDNN=0", "-DGR_HAVE_NCCL=0"]
 # What only the CUDA module and single kernels include; absent on many machines.
 OPTIONAL = re.compile(r'^\s*#\s*include\s*[<"]((?:cuda|cublas|nccl|nvrtc|nvml|dnnl|oneapi/)[^">]*)', re.M)
+
+OWN = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+def optional_needs(root, path, seen):
+    """The optional libraries' headers that `path` includes, through our own ones too."""
+    seen.add(path)
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    needs = OPTIONAL.findall(text)
+    for name in OWN.findall(text):
+        for folder in ("include", "src"):
+            other = os.path.join(root, folder, name)
+            if os.path.exists(other) and other not in seen:
+                needs += optional_needs(root, other, seen)
+    return needs
 
 
 def headers(root):
@@ -43,8 +60,7 @@ def compile_one(root, compiler, language, text):
 
 
 def check_header(root, compilers, name, path):
-    with open(path, encoding="utf-8") as f:
-        needs = OPTIONAL.findall(f.read())
+    needs = optional_needs(root, path, set())
     errors = []
     for language, compiler in compilers:
         if any(compile_one(root, compiler, language, f"#include <{n}>\n") for n in needs):

@@ -51,7 +51,8 @@ GR_API gr_value *gr_param_at(const char *site, gr_graph *g, const char *name, gr
                              gr_init init);
 
 /* Marks the parameter frozen: no gradient, no bucket, no optimiser state. */
-GR_API void gr_freeze(gr_graph *g, gr_value *param);
+#define gr_freeze(g, param) gr_freeze_at(GR_HERE, g, param)
+GR_API void gr_freeze_at(const char *site, gr_graph *g, gr_value *param);
 
 /* Names a value that can be read after a run. */
 #define gr_output(g, name, v) gr_output_at(GR_HERE, g, name, v)

@@ -67,13 +67,15 @@ GR_API gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds,
 
 /*
  * One micro-step: forward, backward, and on every config.accumulate-th call the
- * exchange and the update. Collective then. `lr` counts on the updating call.
+ * exchange and the update. Collective then. `lr` counts on the updating call and must be
+ * the same on every rank; ranks that exchange on the CPU are compared and refused.
  * Feeds are host memory; on return they may be reused. Nothing is allocated once a
  * shape has been run twice. On a GPU the call returns before the work is done.
  */
 GR_API gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds,
                                double lr) GR_MUST_CHECK;
-/* Forward only, on the evaluation trace. Not collective. */
+/* Forward only, on the evaluation trace. Not collective. A step that will train needs a
+ * training plan first (gr_step_plan): the training trace lays out the state. */
 GR_API gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
 
 /* Copies an output of the last run to `dst` (count and type must match). Waits for it. */

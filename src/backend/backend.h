@@ -19,13 +19,13 @@ typedef struct gr_device gr_device;
 typedef struct gr_backend_ops gr_backend_ops;
 
 struct gr_backend_ops {
-    const char *name;     /* "cpu", "cuda", "null" */
-    bool is_host;         /* device memory is host memory: no copies are needed */
-    bool can_capture;     /* the capture functions work */
+    const char *name; /* "cpu", "cuda", "null" */
+    bool is_host;     /* device memory is host memory: no copies are needed */
+    bool can_capture; /* the capture functions work */
 
     gr_status (*open)(gr_device **out, int index);
     void (*close)(gr_device *d);
-    int (*count)(void); /* devices that could be opened */
+    int (*count)(void);                           /* devices that could be opened */
     void (*describe)(gr_device *d, gr_text *out); /* "NVIDIA H200, 139 GiB" */
 
     gr_status (*alloc)(gr_device *d, size_t n_bytes, void **out); /* 256-byte aligned, zeroed */

@@ -37,7 +37,12 @@ typedef enum gr_log_area {
         GR_LOG_AREA_COUNT
 } gr_log_area;
 
-typedef enum gr_log_level { GR_LEVEL_ERROR, GR_LEVEL_WARN, GR_LEVEL_INFO, GR_LEVEL_DEBUG } gr_log_level;
+typedef enum gr_log_level {
+    GR_LEVEL_ERROR,
+    GR_LEVEL_WARN,
+    GR_LEVEL_INFO,
+    GR_LEVEL_DEBUG
+} gr_log_level;
 
 /* Reads GR_LOG; a wrong word is GR_ERR_ARG and names the known ones. */
 gr_status gr_log_setup(int rank) GR_MUST_CHECK;
@@ -46,10 +51,10 @@ GR_API void gr_log_write(gr_log_area area, gr_log_level level, const char *fmt, 
     GR_PRINTF(3, 4);
 
 /* gr_log(COMM, DEBUG, "bucket %d", i): arguments are evaluated only when wanted. */
-#define gr_log(area, level, ...)                                                    \
-    do {                                                                            \
-        if (gr_log_wants(GR_LOG_##area, GR_LEVEL_##level))                          \
-            gr_log_write(GR_LOG_##area, GR_LEVEL_##level, __VA_ARGS__);             \
+#define gr_log(area, level, ...)                                        \
+    do {                                                                \
+        if (gr_log_wants(GR_LOG_##area, GR_LEVEL_##level))              \
+            gr_log_write(GR_LOG_##area, GR_LEVEL_##level, __VA_ARGS__); \
     } while (0)
 
 #ifdef __cplusplus

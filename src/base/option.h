@@ -15,10 +15,10 @@ extern "C" {
 #endif
 
 typedef enum gr_option_kind {
-    GR_OPTION_INT,  /* target: int64_t */
-    GR_OPTION_F64,  /* target: double */
-    GR_OPTION_TEXT, /* target: const char *; points into argv */
-    GR_OPTION_FLAG, /* target: bool */
+    GR_OPTION_INT,   /* target: int64_t */
+    GR_OPTION_F64,   /* target: double */
+    GR_OPTION_TEXT,  /* target: const char *; points into argv */
+    GR_OPTION_FLAG,  /* target: bool */
     GR_OPTION_CHOICE /* target: int; `choices` separated by '|' */
 } gr_option_kind;
 

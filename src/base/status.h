@@ -10,10 +10,10 @@ extern "C" {
 
 /* For what only wrong gradus code can cause: prints file, line, condition; aborts.
  * Stays in release builds. Never on user data, files or messages from peers. */
-#define GR_BUG_IF(cond)                            \
-    do {                                           \
-        if (__builtin_expect(!!(cond), 0))         \
-            gr_bug(__FILE__, __LINE__, #cond);     \
+#define GR_BUG_IF(cond)                        \
+    do {                                       \
+        if (__builtin_expect(!!(cond), 0))     \
+            gr_bug(__FILE__, __LINE__, #cond); \
     } while (0)
 GR_API __attribute__((noreturn)) void gr_bug(const char *file, int line, const char *cond);
 
@@ -22,10 +22,10 @@ GR_API __attribute__((noreturn)) void gr_bug(const char *file, int line, const c
 #define GR_EXIT_PEER 4
 
 /* A failure ignored on purpose; the reason stands beside the call. */
-#define GR_IGNORE(call)                     \
-    do {                                    \
-        gr_status ignored_st_ = (call);     \
-        (void)ignored_st_;                  \
+#define GR_IGNORE(call)                 \
+    do {                                \
+        gr_status ignored_st_ = (call); \
+        (void)ignored_st_;              \
     } while (0)
 
 /* A status and its message, to carry from a worker thread to the one that waits. */

@@ -16,7 +16,10 @@ typedef struct gr_text {
     gr_status status;
 } gr_text;
 
-#define GR_TEXT_INIT { NULL, 0, 0, GR_OK }
+#define GR_TEXT_INIT      \
+    {                     \
+        NULL, 0, 0, GR_OK \
+    }
 
 GR_API void gr_text_add(gr_text *t, const char *s);
 GR_API void gr_text_addn(gr_text *t, const char *s, size_t n);

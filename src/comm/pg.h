@@ -60,6 +60,11 @@ struct gr_pg {
     int rank, size, local_rank; /* fixed at creation */
     int timeout_ms;
     gr_status broken; /* the first failure; sticks */
+
+    /* A number that every rank must have alike while it starts collectives, and its name
+     * for the message. Groups that meet on the host compare it. */
+    double agreed;
+    const char *agreed_name; /* static text; NULL: nothing is compared */
 };
 
 /* Makes a device's group over a host group (borrowed). Collective over the host group. */

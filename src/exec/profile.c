@@ -72,6 +72,7 @@ static void print_rows(const profile_row *row, int n, gr_text *out)
 gr_status gr_plan_profile(gr_plan *p, const gr_run *r, int n_runs, gr_text *out)
 {
     size_t n = (size_t)p->n_entries;
+    size_t middle = (size_t)n_runs / 2;
     int64_t *ns = gr_malloc((n * (size_t)n_runs + 1) * sizeof(*ns));
     profile_row *row = gr_malloc((n + 1) * sizeof(*row));
     gr_status st = ns && row ? gr_plan_place_inputs(p, r->inputs) : GR_ERR_NOMEM;
@@ -79,9 +80,10 @@ gr_status gr_plan_profile(gr_plan *p, const gr_run *r, int n_runs, gr_text *out)
     if (st == GR_OK)
         st = time_runs(p, r, n_runs, ns);
     for (size_t i = 0; i < n && st == GR_OK; i++) {
-        qsort(ns + i * (size_t)n_runs, (size_t)n_runs, sizeof(*ns), compare_ns);
-        row[i] = (profile_row){ &p->entries[i],
-                                (double)ns[i * (size_t)n_runs + (size_t)n_runs / 2] * 1e-3,
+        int64_t *of_entry = ns + i * (size_t)n_runs;
+
+        qsort(of_entry, (size_t)n_runs, sizeof(*ns), compare_ns);
+        row[i] = (profile_row){ &p->entries[i], (double)of_entry[middle] * 1e-3,
                                 count_bytes(p->entries[i].launch.node) };
     }
     if (st == GR_OK) {

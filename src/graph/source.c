@@ -124,12 +124,12 @@ gr_value *gr_param_at(const char *site, gr_graph *g, const char *name, gr_shape 
     return NULL;
 }
 
-void gr_freeze(gr_graph *g, gr_value *param)
+void gr_freeze_at(const char *site, gr_graph *g, gr_value *param)
 {
     if (!param)
         return;
     if (!param->var || param->var->kind != GR_VAR_PARAM)
-        gr_graph_fail(g, param->node->site, "only a parameter can be frozen");
+        gr_graph_fail(g, site, "only a parameter can be frozen");
     else
         param->var->frozen = true;
 }
@@ -154,6 +154,8 @@ static bool add_output(gr_graph *g, const char *site, const char *name, gr_value
 
 void gr_output_at(const char *site, gr_graph *g, const char *name, gr_value *v)
 {
+    if (!v && g->status == GR_OK)
+        gr_graph_fail(g, site, "output '%s' is NULL", name);
     if (v && g->status == GR_OK)
         add_output(g, site, name, v);
 }
@@ -162,8 +164,12 @@ void gr_loss_at(const char *site, gr_graph *g, gr_value *v)
 {
     char text[GR_SHAPE_TEXT];
 
-    if (!v || g->status != GR_OK)
+    if (g->status != GR_OK)
         return;
+    if (!v) {
+        gr_graph_fail(g, site, "the loss is NULL");
+        return;
+    }
     if (gr_shape_count(&v->shape) != 1 || !gr_dtype_is_float(v->dtype)) {
         gr_graph_fail(g, site, "the loss must be one floating number, not %s %s",
                       gr_dtype_name(v->dtype), gr_shape_text(&v->shape, text, sizeof(text)));

@@ -54,6 +54,20 @@ static gr_status check_same(const gr_var *have, const gr_var *want)
                    gr_dtype_name(want->dtype), gr_shape_text(&want->shape, b, sizeof(b)));
 }
 
+/* Names go into files and messages: one line of text, and not the key that safetensors
+ * keeps for itself. */
+static gr_status check_name(const char *name)
+{
+    if (!name || !*name)
+        return gr_fail(GR_ERR_ARG, "a variable without a name");
+    if (strcmp(name, "__metadata__") == 0)
+        return gr_fail(GR_ERR_ARG, "a variable cannot be called '__metadata__'");
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return gr_fail(GR_ERR_ARG, "the variable name '%s' holds a control character", name);
+    return GR_OK;
+}
+
 static gr_status add(gr_vars *t, const gr_var *want, gr_var **out)
 {
     gr_var *v = gr_arena_new(t->arena, gr_var);
@@ -73,8 +87,10 @@ static gr_status add(gr_vars *t, const gr_var *want, gr_var **out)
 
 gr_status gr_vars_get(gr_vars *t, const gr_var *want, gr_var **out)
 {
-    gr_var *have = gr_vars_find(t, want->name);
+    gr_var *have;
 
+    GR_TRY(check_name(want->name));
+    have = gr_vars_find(t, want->name);
     if (have) {
         GR_TRY(check_same(have, want));
         *out = have;

@@ -153,7 +153,17 @@ static gr_status run(job *j, gr_store_server *server)
         st = watch(j);
     bury(j);
     relay_finish(output, gr_deadline_in_ms(DRAIN_MS));
+    /* A rank 0 that was killed may have left half a line on its terminal. */
+    if (j->workers[0].signal && isatty(STDOUT_FILENO))
+        (void)!write(STDOUT_FILENO, "\n", 1);
     return st;
+}
+
+static bool is_ignored(int signal_number)
+{
+    struct sigaction now;
+
+    return sigaction(signal_number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 static gr_status open_signals(int *fd, sigset_t *old)
@@ -163,7 +173,8 @@ static gr_status open_signals(int *fd, sigset_t *old)
 
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
-        sigaddset(&set, watched[i]);
+        if (watched[i] != SIGHUP || !is_ignored(SIGHUP)) /* nohup: the ranks inherit it */
+            sigaddset(&set, watched[i]);
     *fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (*fd < 0)
         return gr_fail(GR_ERR_IO, "signalfd: %s", strerror(errno));

@@ -19,7 +19,8 @@ typedef struct gr_launch_config {
     int port;          /* of the key-value store; 0: a free one */
     int shutdown_ms;   /* from SIGTERM to SIGKILL */
     bool no_python;    /* execute a program ending in .py directly */
-    char *const *argv; /* the program and its arguments, ended by NULL */
+    char *const *argv; /* the program and its arguments, ended by NULL; a program without a
+                        * slash is looked for in PATH, then beside this one */
 } gr_launch_config;
 
 #define GR_LAUNCH_CONFIG_INIT    \
@@ -31,7 +32,8 @@ typedef struct gr_launch_config {
  * Runs the job to its end; output of the ranks goes to stdout and stderr. GR_OK: all
  * processes were started, and *exit_code is 0, or the root cause's exit code, or 128 plus
  * its signal; `report` then says who failed, how, and in which order. SIGINT, SIGTERM,
- * SIGHUP and SIGQUIT are passed on to the ranks; a second one ends them at once.
+ * SIGHUP and SIGQUIT are passed on to the ranks; a second one ends them at once. A SIGHUP
+ * that is ignored (nohup) stays so.
  *
  * Called once, from the main thread of a program that has no other threads or children.
  */

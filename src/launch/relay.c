@@ -8,6 +8,8 @@
 #include "launch/relay.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
+#include "base/streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,14 +36,15 @@ struct relay {
     pthread_t thread;
     int stop[2]; /* closing the second end tells the thread to end */
     bool clears; /* rank 0 draws on the terminal */
+    bool broken; /* our stdout could not be written once; that was said */
     atomic_bool has_ended;
     int n_streams;
     stream *streams;
     struct pollfd *polls; /* one per stream, then the stop pipe */
 };
 
-/* Whoever read our output may be gone; the ranks go on all the same. */
-static void write_all(int fd, const char *mem, size_t n)
+/* 0 or errno. */
+static int write_all(int fd, const char *mem, size_t n)
 {
     while (n > 0) {
         ssize_t k = write(fd, mem, n);
@@ -51,12 +54,26 @@ static void write_all(int fd, const char *mem, size_t n)
 
             (void)poll(&p, 1, -1);
         } else if (k < 0 && errno != EINTR) {
-            return;
+            return errno;
         } else if (k > 0) {
             mem += k;
             n -= (size_t)k;
         }
     }
+    return 0;
+}
+
+/* Whoever read our output may be gone, which is no news, or there may be no room for it; the
+ * ranks go on all the same. */
+static void pass_on(relay *r, int fd, const char *mem, size_t n)
+{
+    int error = write_all(fd, mem, n);
+
+    if (error == 0 || error == EPIPE || r->broken || fd != STDOUT_FILENO)
+        return;
+    r->broken = true;
+    gr_log(LAUNCH, WARN, "cannot write the ranks' output: %s; they go on without it",
+           strerror(error));
 }
 
 static void remember(worker_tail *t, const char *mem, size_t n)
@@ -76,18 +93,18 @@ static void remember(worker_tail *t, const char *mem, size_t n)
     t->len += n;
 }
 
-static void put(const relay *r, stream *s, size_t n)
+static void put(relay *r, stream *s, size_t n)
 {
     if (n == 0)
         return;
     if (r->clears && isatty(s->out))
-        write_all(s->out, CLEAR_LINE, sizeof(CLEAR_LINE) - 1);
-    write_all(s->out, s->mem, n);
+        pass_on(r, s->out, CLEAR_LINE, sizeof(CLEAR_LINE) - 1);
+    pass_on(r, s->out, s->mem, n);
     memmove(s->mem, s->mem + n, s->len - n);
     s->len -= n;
 }
 
-static void end_stream(const relay *r, stream *s)
+static void end_stream(relay *r, stream *s)
 {
     if (s->len > 0 && s->mem[s->len - 1] != '\n' && s->len < LINE_BYTES)
         s->mem[s->len++] = '\n'; /* the next rank's line must not join this one */
@@ -97,7 +114,7 @@ static void end_stream(const relay *r, stream *s)
 }
 
 /* One read; false when nothing was there. */
-static bool pump(const relay *r, stream *s)
+static bool pump(relay *r, stream *s)
 {
     ssize_t n = read(s->in, s->mem + s->len, LINE_BYTES - s->len);
     const char *last;
@@ -203,7 +220,7 @@ gr_status relay_start(relay **out, worker *workers, int n_workers)
     else if (pipe2(r->stop, O_CLOEXEC) != 0)
         st = gr_fail(GR_ERR_IO, "pipe: %s", strerror(errno));
     if (st == GR_OK) {
-        r->clears = workers[0].out < 0;
+        r->clears = workers[0].out < 0 && gr_terminal_redraws(STDOUT_FILENO);
         for (int i = 0; i < n_workers; i++) {
             add_stream(r, workers[i].out, STDOUT_FILENO, NULL);
             add_stream(r, workers[i].err, STDERR_FILENO, &workers[i].tail);

@@ -13,6 +13,21 @@ static bool has_failed(const worker *w)
     return w->signal != 0 || w->exit_code != 0;
 }
 
+/* It was asked to end, by us or by a signal of its own, and ended in order. */
+static bool was_stopped(const worker *w)
+{
+    return w->was_told || w->exit_code == 128 + SIGINT || w->exit_code == 128 + SIGTERM ||
+           w->exit_code == 128 + SIGHUP;
+}
+
+static bool all_stopped(const worker *workers, int n_workers)
+{
+    for (int i = 0; i < n_workers; i++)
+        if (has_failed(&workers[i]) && !was_stopped(&workers[i]))
+            return false;
+    return true;
+}
+
 /* Lower is more to blame. */
 static int excuse(const worker *w)
 {
@@ -98,6 +113,7 @@ static void write_tail(gr_text *out, const worker_tail *t)
 void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t start_ns)
 {
     const worker *root = gr_report_root(workers, n_workers);
+    bool stopped = all_stopped(workers, n_workers);
     char host[256] = "?";
     int n = 0;
 
@@ -107,13 +123,13 @@ void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t
         memcpy(host, "?", 2);
     host[sizeof(host) - 1] = '\0';
     /* Nobody failed of itself: somebody stopped the job, and that is no failure to report. */
-    if (root->was_told)
+    if (stopped)
         gr_text_addf(out, "stopped; rank %d ended with ", root->rank);
     else
         gr_text_addf(out, "rank %d on host '%s' failed first: ", root->rank, host);
     write_end(out, root, start_ns);
     gr_text_add(out, "\n");
-    if (!root->was_told)
+    if (!stopped)
         write_tail(out, &root->tail);
     for (int order = 0; order < n_workers; order++)
         for (int i = 0; i < n_workers; i++) {

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,8 +120,55 @@ static gr_status env_of_rank(env *e, int rank)
 
 /* ---- one process ---- */
 
-/* The words to execute: ".py" programs run under python3, unbuffered. */
-static gr_status command(char ***out, const gr_launch_config *c)
+static bool is_program(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode) && access(path, X_OK) == 0;
+}
+
+static bool is_in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    gr_text file = GR_TEXT_INIT;
+    bool found = false;
+
+    while (path && *path && !found) {
+        size_t len = strcspn(path, ":");
+
+        file.len = 0;
+        gr_text_addf(&file, "%.*s/%s", (int)len, len > 0 ? path : ".", name);
+        found = is_program(gr_text_str(&file));
+        path += len + (path[len] == ':');
+    }
+    gr_text_fini(&file);
+    return found;
+}
+
+/* Our programs lie in one folder, which need not be in PATH: "gradus" is then found beside
+ * this program. Owned by the caller; NULL: the word is to be taken as it is. */
+static char *find_beside(const char *name)
+{
+    char self[4096];
+    gr_text file = GR_TEXT_INIT;
+    ssize_t n;
+
+    if (strchr(name, '/') || is_in_path(name))
+        return NULL;
+    n = readlink("/proc/self/exe", self, sizeof(self));
+    while (n > 0 && self[n - 1] != '/')
+        n--;
+    gr_text_addn(&file, self, n > 0 ? (size_t)n : 0);
+    gr_text_add(&file, name);
+    if (n > 0 && gr_text_status(&file) == GR_OK && is_program(file.str))
+        return file.str;
+    gr_text_fini(&file);
+    return NULL;
+}
+
+/* The words to execute: ".py" programs run under python3, unbuffered. `found` stands for
+ * the first word unless it is NULL. */
+static gr_status command(char ***out, const gr_launch_config *c, char *found)
 {
     const char *program = c->argv[0], *python = getenv("PYTHON_EXEC");
     size_t len = strlen(program), n = 0, at = 0;
@@ -140,6 +188,8 @@ static gr_status command(char ***out, const gr_launch_config *c)
         words[at++] = unbuffered;
     }
     memcpy(words + at, c->argv, n * sizeof(*words));
+    if (found && !is_python)
+        words[at] = found;
     *out = words;
     return GR_OK;
 }
@@ -259,9 +309,12 @@ static gr_status start_all(worker *workers, const gr_launch_config *c, int port,
     start s = { .parent = getpid(), .in = -1 };
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     gr_status st = env_common(e, c, port);
+    char *found = NULL;
 
     if (st == GR_OK)
-        st = command(&s.words, c);
+        found = find_beside(c->argv[0]);
+    if (st == GR_OK)
+        st = command(&s.words, c, found);
     for (int r = 0; r < c->n_ranks && st == GR_OK; r++) {
         st = env_of_rank(e, r);
         s.environment = e->words;
@@ -272,6 +325,7 @@ static gr_status start_all(worker *workers, const gr_launch_config *c, int port,
     if (null_fd >= 0)
         close(null_fd);
     gr_free(s.words);
+    gr_free(found);
     return st;
 }
 

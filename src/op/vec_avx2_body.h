@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-#define LANES  8
+#define LANES  ((int64_t)8)
 
 typedef __m256 vec;
 typedef __m256i mask; /* lanes of all ones or zeros */

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #define INLINE static inline __attribute__((always_inline))
-#define LANES  16
+#define LANES  ((int64_t)16)
 
 typedef __m512 vec;
 typedef __mmask16 mask;

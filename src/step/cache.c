@@ -44,7 +44,10 @@ static gr_status keep_feeds(gr_entry *e, const gr_named *feeds, int n_feeds)
         return GR_ERR_NOMEM;
     e->n_feeds = n_feeds;
     for (int i = 0; i < n_feeds; i++) {
-        GR_TRY(gr_shape_check(&feeds[i].shape, feeds[i].dtype));
+        gr_status st = gr_shape_check(&feeds[i].shape, feeds[i].dtype);
+
+        if (st != GR_OK)
+            return gr_wrap(st, "feed '%s'", feeds[i].name);
         e->feeds[i] = feeds[i];
         e->feeds[i].mem = NULL;
         e->feeds[i].name = gr_strdup(feeds[i].name);
@@ -167,6 +170,11 @@ gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_f
 {
     gr_entry *e = NULL;
 
+    if (n_feeds < 0 || (n_feeds > 0 && !feeds))
+        return gr_fail(GR_ERR_ARG, "%d feeds at address %p", n_feeds, (const void *)feeds);
+    for (int i = 0; i < n_feeds; i++)
+        if (!feeds[i].name)
+            return gr_fail(GR_ERR_ARG, "feed %d has no name", i);
     for (int i = 0; i < s->n_entries && !e; i++)
         if (same_feeds(s->entries[i], role, feeds, n_feeds))
             e = s->entries[i];

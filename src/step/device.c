@@ -39,8 +39,12 @@ static gr_status parse_index(const char *name, int otherwise, int *index)
 static gr_status open_cuda(gr_step *s)
 {
     int index, n;
+    gr_status st;
 
-    GR_TRY(gr_module_load("cuda", &s->module));
+    st = gr_module_load("cuda", &s->module);
+    if (st != GR_OK)
+        return gr_wrap(st, "device '%s' needs the CUDA module, which is built where nvcc is",
+                       s->c.device);
     n = s->module->backend->count();
     if (n < 1)
         return gr_fail(GR_ERR_DEVICE, "device '%s': the driver shows no GPU", s->c.device);
@@ -130,6 +134,8 @@ static gr_status open_group(gr_step *s)
     const char *name = s->c.group;
 
     s->group = s->c.pg;
+    if (strcmp(name, "auto") != 0 && strcmp(name, "nccl") != 0 && strcmp(name, "ipc") != 0)
+        return gr_fail(GR_ERR_ARG, "group '%s': use nccl, ipc or auto", name);
     if (gr_step_is_host(s) || gr_pg_size(s->c.pg) == 1)
         return GR_OK;
     if (strcmp(name, "auto") == 0)
@@ -139,7 +145,7 @@ static gr_status open_group(gr_step *s)
             gr_log(STEP, INFO, "gradients are exchanged through %s", name);
             return f->create(&s->group, s->c.pg, s->device);
         }
-    return gr_fail(GR_ERR_ARG, "group '%s': use nccl, ipc or auto", name);
+    return gr_fail(GR_ERR_DEVICE, "group '%s' is not in this build of the CUDA module", name);
 }
 
 gr_status gr_step_open_device(gr_step *s)

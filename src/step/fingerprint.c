@@ -11,6 +11,11 @@ static const char *amp_name(gr_amp amp)
     return amp == GR_AMP_BF16 ? "bf16" : amp == GR_AMP_F16 ? "fp16" : "none";
 }
 
+static const char *init_name(gr_init_kind kind)
+{
+    return kind == GR_INIT_UNIFORM ? "uniform" : kind == GR_INIT_NORMAL ? "normal" : "constant";
+}
+
 static void add_variables(const gr_vars *vars, gr_text *out)
 {
     char shape[GR_SHAPE_TEXT];
@@ -19,9 +24,9 @@ static void add_variables(const gr_vars *vars, gr_text *out)
     for (int i = 0; i < vars->n; i++) {
         const gr_var *v = vars->list[i];
 
-        gr_text_addf(out, "variable %d = %s, %s %s%s, from %d %.17g %.17g\n", i, v->name,
+        gr_text_addf(out, "variable %d = %s, %s %s%s, %s(%.9g, %.9g)\n", i, v->name,
                      gr_dtype_name(v->dtype), gr_shape_text(&v->shape, shape, sizeof(shape)),
-                     v->frozen ? ", frozen" : "", (int)v->init.kind, v->init.a, v->init.b);
+                     v->frozen ? ", frozen" : "", init_name(v->init.kind), v->init.a, v->init.b);
     }
 }
 

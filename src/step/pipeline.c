@@ -98,6 +98,9 @@ static gr_status autodiff(build *b)
     GR_TRY(gr_loss_scale_var(b->s->vars, &b->s->update, &scale));
     GR_TRY(gr_pass_autodiff(b->g, 1.0 / b->s->c.accumulate, scale));
     GR_TRY(make_buckets(b->s, b->g));
+    if (b->s->buckets.n_slots == 0)
+        return gr_fail(GR_ERR_ARG, "nothing to train: the loss depends on no parameter that is "
+                                   "not frozen");
     GR_TRY(check_slots(b->s, b->g));
     if (accumulates(b) || exchanges(b))
         return gr_pass_fill_slots(b->g, &b->s->buckets);

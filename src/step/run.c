@@ -1,4 +1,5 @@
 /* Running: scalars and inputs go up, the plan runs, outputs and numbers are read back. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,8 @@ static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n
     if (gr_step_is_host(s) && gr_pg_size(s->group) > 1 && e->role != GR_ROLE_EVAL) {
         r.poll = poll_group;
         r.poll_arg = s->group;
+        s->group->agreed_name = "the learning rate";
+        s->group->agreed = lr;
     }
     s->last = e;
     st = gr_plan_run(e->plan, &r);
@@ -112,10 +115,23 @@ gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_f
     return gr_step_entry(s, GR_ROLE_MICRO, feeds, n_feeds, &e);
 }
 
+/* What would ruin the weights without a word. */
+static gr_status check_training(const gr_named *feeds, int n_feeds, double lr)
+{
+    if (!(lr >= 0 && lr <= (double)FLT_MAX))
+        return gr_fail(GR_ERR_ARG, "the learning rate is %g, must be a number from 0 up", lr);
+    for (int i = 0; feeds && i < n_feeds; i++)
+        if (gr_shape_count(&feeds[i].shape) == 0)
+            return gr_fail(GR_ERR_ARG, "feed '%s' is empty: there is nothing to train on",
+                           feeds[i].name ? feeds[i].name : "");
+    return GR_OK;
+}
+
 gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double lr)
 {
     gr_entry *e;
 
+    GR_TRY(check_training(feeds, n_feeds, lr));
     if (!s->sealed)
         GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
     GR_TRY(gr_step_entry(s, train_role(s), feeds, n_feeds, &e));
@@ -182,6 +198,8 @@ gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst)
 {
     const gr_value *v;
 
+    if (!output || (!dst.mem && dst.n_elem > 0))
+        return gr_fail(GR_ERR_ARG, "read: no name or no memory");
     if (!s->last)
         return gr_fail(GR_ERR_ARG, "read: nothing has run yet");
     v = find_output(s->last, output);
@@ -220,6 +238,8 @@ gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out)
     float scale = 1;
     int64_t skipped = 0;
 
+    if (!out)
+        return gr_fail(GR_ERR_ARG, "stats: out is NULL");
     GR_TRY(read_var(s, GR_VAR_SCALE, &scale, sizeof(scale)));
     GR_TRY(read_var(s, GR_VAR_SKIPPED, &skipped, sizeof(skipped)));
     if (c)

@@ -136,6 +136,8 @@ gr_status gr_step_save(gr_step *s, gr_snapshot **out)
     gr_snapshot *snap;
     gr_status st;
 
+    if (!out)
+        return gr_fail(GR_ERR_ARG, "save: out is NULL");
     GR_TRY(check_between_updates(s, "save"));
     GR_TRY(gr_snapshot_create(&snap));
     st = save_into(s, snap);
@@ -209,6 +211,8 @@ gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap)
 {
     uint64_t step = 0, seed = 0;
 
+    if (!snap)
+        return gr_fail(GR_ERR_ARG, "restore: the snapshot is NULL");
     GR_TRY(check_between_updates(s, "restore"));
     GR_TRY(check_snapshot(s, snap));
     GR_TRY(read_number(snap, KEY_STEP, &step));

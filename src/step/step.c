@@ -61,6 +61,8 @@ gr_status gr_step_create(gr_step **out, const gr_step_config *config)
     gr_step *s;
     gr_status st;
 
+    if (!out || !config)
+        return gr_fail(GR_ERR_ARG, "step: out or config is NULL");
     GR_TRY(check_config(config));
     s = gr_calloc(1, sizeof(*s));
     if (!s)

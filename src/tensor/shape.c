@@ -45,9 +45,12 @@ bool gr_shape_equal(const gr_shape *a, const gr_shape *b)
 
 gr_status gr_shape_check(const gr_shape *s, gr_dtype t)
 {
-    uint64_t n_bytes = gr_dtype_bytes(t);
+    uint64_t n_bytes;
     char text[GR_SHAPE_TEXT];
 
+    if ((unsigned)t >= GR_DTYPE_COUNT)
+        return gr_fail(GR_ERR_ARG, "there is no element type %d", (int)t);
+    n_bytes = gr_dtype_bytes(t);
     if (s->n_dims < 0 || s->n_dims > GR_MAX_DIMS)
         return gr_fail(GR_ERR_ARG, "a shape has 0 to %d dimensions, not %d", GR_MAX_DIMS,
                        s->n_dims);

@@ -3,9 +3,12 @@
 #include "track/progress.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #define REDRAW_NS 100000000
@@ -55,6 +58,18 @@ static int terminal_width(FILE *out)
     return size.ws_col;
 }
 
+void gr_progress_flush(gr_progress *p)
+{
+    int error = fflush(p->out) == 0 ? 0 : errno;
+
+    if (error == 0 || p->broken)
+        return;
+    p->broken = true;
+    if (error != EPIPE)
+        gr_log(TRAIN, WARN, "cannot write the run's output: %s; training goes on without it",
+               strerror(error));
+}
+
 void gr_progress_show(gr_progress *p, const gr_progress_view *v)
 {
     gr_text line = GR_TEXT_INIT;
@@ -64,7 +79,7 @@ void gr_progress_show(gr_progress *p, const gr_progress_view *v)
         fprintf(p->out, "\r%.*s\033[K", terminal_width(p->out) - 1, gr_text_str(&line));
     else
         fprintf(p->out, "%s\n", gr_text_str(&line));
-    fflush(p->out);
+    gr_progress_flush(p);
     p->line_open = p->live;
     p->drawn_at_ns = gr_now_ns();
     gr_text_fini(&line);
@@ -75,6 +90,6 @@ void gr_progress_clear(gr_progress *p)
     if (!p->line_open)
         return;
     fputs("\r\033[K", p->out);
-    fflush(p->out);
+    gr_progress_flush(p);
     p->line_open = false;
 }

@@ -34,6 +34,7 @@ typedef struct gr_progress {
     bool live;
     int64_t drawn_at_ns;
     bool line_open; /* a live line stands without its line break */
+    bool broken;    /* `out` could not be written once; that was said */
 } gr_progress;
 
 void gr_progress_init(gr_progress *p, FILE *out, bool live);
@@ -43,6 +44,9 @@ bool gr_progress_due(const gr_progress *p);
 void gr_progress_show(gr_progress *p, const gr_progress_view *v);
 /* Before other text goes to the same place: a live line is wiped. */
 void gr_progress_clear(gr_progress *p);
+/* After other text went there. Text that cannot be written is no reason to end a run: the
+ * log says so once, or nothing when the reader has left (EPIPE: "| head"). */
+void gr_progress_flush(gr_progress *p);
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,7 @@ void gr_trainer_say(gr_trainer *t, const char *fmt, ...)
     vfprintf(t->command->out, fmt, args);
     va_end(args);
     fputc('\n', t->command->out);
-    fflush(t->command->out);
+    gr_progress_flush(&t->progress);
 }
 
 static const char *size_text(size_t n_bytes, char text[32])

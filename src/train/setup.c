@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "base/outfile.h"
+#include "base/streams.h"
 #include "comm/pg.h"
 #include "net/env.h"
 #include "step/inspect.h"
@@ -267,7 +268,7 @@ static void open_progress(gr_trainer *t)
 {
     FILE *out = t->command->out;
     bool live = t->o.progress == GR_PROGRESS_LIVE ||
-                (t->o.progress == GR_PROGRESS_AUTO && isatty(fileno(out)));
+                (t->o.progress == GR_PROGRESS_AUTO && gr_terminal_redraws(fileno(out)));
 
     gr_progress_init(&t->progress, out, live);
 }

@@ -14,9 +14,12 @@
 
 #define SAME_REQUEST_NS 1000000000
 
+static const int watched[] = { SIGINT, SIGTERM, SIGHUP };
+#define N_WATCHED ((int)(sizeof(watched) / sizeof(watched[0])))
+
 static volatile sig_atomic_t stop_signal;
-static int64_t stopped_at_ns; /* used by the handler only; both signals are blocked in it */
-static struct sigaction before_int, before_term;
+static int64_t stopped_at_ns; /* used by the handler only; all of them are blocked in it */
+static struct sigaction before[N_WATCHED];
 
 static void note(int number)
 {
@@ -40,10 +43,13 @@ void gr_stop_watch(void)
 
     stop_signal = 0;
     sigemptyset(&action.sa_mask);
-    sigaddset(&action.sa_mask, SIGINT);
-    sigaddset(&action.sa_mask, SIGTERM);
-    sigaction(SIGINT, &action, &before_int);
-    sigaction(SIGTERM, &action, &before_term);
+    for (int i = 0; i < N_WATCHED; i++)
+        sigaddset(&action.sa_mask, watched[i]);
+    for (int i = 0; i < N_WATCHED; i++) {
+        sigaction(watched[i], NULL, &before[i]);
+        if (watched[i] != SIGHUP || before[i].sa_handler != SIG_IGN)
+            sigaction(watched[i], &action, NULL);
+    }
 }
 
 int gr_stop_signal(void)
@@ -53,6 +59,6 @@ int gr_stop_signal(void)
 
 void gr_stop_unwatch(void)
 {
-    sigaction(SIGINT, &before_int, NULL);
-    sigaction(SIGTERM, &before_term, NULL);
+    for (int i = 0; i < N_WATCHED; i++)
+        sigaction(watched[i], &before[i], NULL);
 }

@@ -27,6 +27,8 @@ typedef struct gr_scores {
 typedef struct gr_trainer {
     const gr_command *command;
     gr_arena *arena; /* texts */
+    int argc; /* the words of the command without the recipe's name */
+    char **argv;
     gr_train_options o;
     gr_pg *pg;
     int rank, n_ranks;
@@ -45,8 +47,11 @@ typedef struct gr_trainer {
     int64_t steps_per_epoch, n_steps; /* of the run */
     int64_t end; /* the step to stop at: n_steps, or max_steps if that is less */
     int64_t at;
+    int64_t n_samples; /* trained on since the start, of all ranks */
 
     const char *folder;   /* of the run */
+    int lock;             /* rank 0: descriptor of the folder's lock; -1: none */
+    size_t checkpoint_bytes;
     gr_snapshot *resumed; /* until it is restored */
     int64_t saved_at;     /* step of the newest checkpoint; -1: none */
     gr_metrics *metrics;  /* rank 0 */
@@ -70,7 +75,8 @@ void gr_trainer_close(gr_trainer *t);
 
 /* folder.c: the run's folder and its checkpoints. */
 gr_status gr_trainer_claim_folder(gr_trainer *t) GR_MUST_CHECK;
-gr_status gr_trainer_check_room(gr_trainer *t, size_t state_bytes) GR_MUST_CHECK;
+void gr_trainer_release_folder(gr_trainer *t);
+gr_status gr_trainer_check_room(gr_trainer *t) GR_MUST_CHECK; /* for all that is kept */
 gr_status gr_trainer_load(gr_trainer *t) GR_MUST_CHECK;    /* collective; into t->resumed */
 gr_status gr_trainer_restore(gr_trainer *t) GR_MUST_CHECK; /* from t->resumed, if any */
 gr_status gr_trainer_save(gr_trainer *t) GR_MUST_CHECK;

@@ -189,6 +189,7 @@ typedef struct growth {
 
 static int pick(growth *r, int n)
 {
+    GR_CHECK(n > 0);
     return (int)(gr_mt_u32(&r->rng) % (uint32_t)n);
 }
 

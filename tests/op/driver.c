@@ -36,28 +36,29 @@ void driver_compare_all(const driver_compare *k, const gr_value *v, const void *
 }
 
 /* All outputs of the operator, and the gradients of its sources where they were built. */
-static void compare_runs(driver_compare *k, const driver_eval *got, const driver_eval *want)
+static void compare_runs(const driver_compare *how, const driver_eval *got, const driver_eval *want)
 {
-    const driver_world *w = k->w;
+    const driver_world *w = how->w;
+    driver_compare k = *how;
     char what[16];
 
-    k->what = what;
-    k->n_reduced = w->c->n_reduced;
+    k.what = what;
+    k.n_reduced = w->c->n_reduced;
     for (int i = 0; i < w->node->n_out; i++) {
         const gr_value *v = &w->node->out[i];
 
         snprintf(what, sizeof(what), "out%d", i);
         if (gr_value_root(v)->space != GR_SPACE_NONE)
-            driver_compare_all(k, v, driver_eval_get(got, v), driver_eval_get(want, v));
+            driver_compare_all(&k, v, driver_eval_get(got, v), driver_eval_get(want, v));
     }
     for (int i = 0; i < w->c->n_src; i++) {
         const gr_value *v = w->d_src[i];
 
         snprintf(what, sizeof(what), "dsrc%d", i);
-        k->n_reduced = driver_grad_length(w, i);
-        k->exact = k->exact && !k->is_reference; /* gradients may be sums */
+        k.n_reduced = driver_grad_length(w, i);
+        k.exact = k.exact && !k.is_reference; /* gradients may be sums */
         if (v)
-            driver_compare_all(k, v, driver_eval_get(got, v), driver_eval_get(want, v));
+            driver_compare_all(&k, v, driver_eval_get(got, v), driver_eval_get(want, v));
     }
 }
 

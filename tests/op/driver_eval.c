@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 
-#define GUARD      64
+#define GUARD      ((size_t)64)
 #define GUARD_BYTE 0x5c
 
 typedef struct block {

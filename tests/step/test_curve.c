@@ -22,19 +22,33 @@ static job make_job(gr_optim_kind kind)
     return j;
 }
 
+/* The number at *at, which moves past it. */
+static double parse(char **at)
+{
+    char *end;
+    double x = strtod(*at, &end);
+
+    GR_CHECK(end != *at);
+    *at = end;
+    return x;
+}
+
 static int compare(const job *j, const char *kind, const char *text)
 {
     int n = 0;
 
     for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
-        char name[8];
-        int step;
-        double f64, f32, worst = 0;
+        size_t len = strlen(kind);
+        char *end;
+        long step;
+        double f64, worst;
 
-        if (sscanf(line, "%7s %d %lf %lf", name, &step, &f64, &f32) != 4 || strcmp(name, kind))
+        if (strncmp(line, kind, len) != 0 || line[len] != ' ')
             continue;
+        step = strtol(line + len, &end, 10);
         GR_CHECK(step == n && step < 20);
-        worst = 2 * fabs(f32 - f64) + 1e-6;
+        f64 = parse(&end);
+        worst = 2 * fabs(parse(&end) - f64) + 1e-6;
         GR_CHECK_NEAR(j->loss[step], f64, worst);
         n++;
     }

@@ -120,6 +120,48 @@ static void expect_difference(void (*change)(gr_step_config *c), const char *con
     }
 }
 
+/* Two ranks that train with different learning rates are stopped at the first exchange. */
+static void *train_at_own_rate(void *arg)
+{
+    rank_args *a = arg;
+    batch *b = malloc(sizeof(*b));
+    gr_step *s;
+
+    a->c.pg = a->pg;
+    GR_CHECK_OK(gr_step_create(&s, &a->c));
+    batch_fill(b, false, 0, 0, 8);
+    a->status = gr_step_train(s, b->feeds, 2, gr_pg_rank(a->pg) == 0 ? 0.1 : 0.01);
+    snprintf(a->message, sizeof(a->message), "%s", gr_error_message());
+    gr_step_destroy(s);
+    gr_pg_destroy(a->pg);
+    free(b);
+    return NULL;
+}
+
+static void test_learning_rates_differ(void)
+{
+    gr_pg_config pc = GR_PG_CONFIG_INIT;
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+    gr_pg *pg[2];
+    rank_args a[2];
+    pthread_t t[2];
+
+    c.trace = trace_mlp;
+    c.device = "cpu";
+    GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
+    for (int i = 0; i < 2; i++) {
+        a[i] = (rank_args){ .pg = pg[i], .c = c };
+        GR_CHECK_EQ(pthread_create(&t[i], NULL, train_at_own_rate, &a[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    /* Whoever sees it first breaks the group; the other gets that reason. */
+    for (int i = 0; i < 2; i++) {
+        GR_CHECK(a[i].status == GR_ERR_ARG || a[i].status == GR_ERR_PEER);
+        GR_CHECK(strstr(a[i].message, "the learning rate") != NULL);
+    }
+}
+
 static void other_seed(gr_step_config *c)
 {
     c->seed = 12345;
@@ -162,5 +204,6 @@ int main(void)
     expect_difference(other_clip, (const char *const[]){ "optimiser", "clip norm 2.5", "rank 1" });
     expect_difference(other_model, (const char *const[]){ "variable", "rank 0", "rank 1" });
     expect_difference(other_config, (const char *const[]){ "config line", "rank 0", "rank 1" });
+    test_learning_rates_differ();
     return 0;
 }

@@ -161,6 +161,44 @@ static void test_bad_input_is_named(void)
     free(b);
 }
 
+static gr_status trace_frozen(gr_graph *g, void *user)
+{
+    gr_value *w = gr_param(g, "w", GR_SHAPE(12, 1), gr_init_const(1));
+
+    (void)user;
+    gr_freeze(g, w);
+    gr_loss(g, gr_mean(g, gr_matmul(g, gr_input(g, "x"), w), GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
+/* Calls that would ruin or skip training in silence. */
+static void test_senseless_training(void)
+{
+    job j = mlp_job();
+    gr_step *s = NULL;
+    batch *b = malloc(sizeof(*b));
+
+    j.c.device = "cpu";
+    GR_CHECK_FAILS(gr_step_create(&s, NULL), GR_ERR_ARG, "config is NULL");
+    GR_CHECK_OK(gr_step_create(&s, &j.c));
+    batch_fill(b, false, 0, 0, 8);
+    GR_CHECK_FAILS(gr_step_train(s, b->feeds, 2, (double)NAN), GR_ERR_ARG, "the learning rate is");
+    GR_CHECK_FAILS(gr_step_train(s, b->feeds, 2, -1), GR_ERR_ARG, "the learning rate is -1");
+    GR_CHECK_FAILS(gr_step_train(s, NULL, 2, 0.1), GR_ERR_ARG, "2 feeds at address");
+    b->feeds[0].shape.dim[0] = 0;
+    GR_CHECK_FAILS(gr_step_train(s, b->feeds, 2, 0.1), GR_ERR_ARG, "feed 'x' is empty");
+    b->feeds[0].shape.dim[0] = 8;
+    b->feeds[0].dtype = (gr_dtype)77;
+    GR_CHECK_FAILS(gr_step_train(s, b->feeds, 2, 0.1), GR_ERR_ARG, "no element type 77");
+    gr_step_destroy(s);
+    j.c.trace = trace_frozen;
+    GR_CHECK_OK(gr_step_create(&s, &j.c));
+    batch_fill(b, false, 0, 0, 8);
+    GR_CHECK_FAILS(gr_step_train(s, b->feeds, 1, 0.1), GR_ERR_ARG, "nothing to train");
+    gr_step_destroy(s);
+    free(b);
+}
+
 static void expect_refused(void (*change)(gr_step_config *c), const char *part)
 {
     job j = mlp_job();
@@ -235,6 +273,7 @@ int main(void)
     test_evaluation_shares_state();
     test_bad_input_is_named();
     test_bad_settings();
+    test_senseless_training();
     GR_CHECK(gr_alloc_fail_each(train_once, NULL) > 50);
     return 0;
 }

@@ -75,7 +75,11 @@ gr_status gr_over_init(gr_over *o, const gr_pg_ops *ops, gr_pg *host, gr_device 
     char **cards;
     gr_status st;
 
-    o->pg = (gr_pg){ ops, host->rank, host->size, host->local_rank, host->timeout_ms, GR_OK };
+    o->pg = (gr_pg){ .ops = ops,
+                     .rank = host->rank,
+                     .size = host->size,
+                     .local_rank = host->local_rank,
+                     .timeout_ms = host->timeout_ms };
     o->host = host;
     o->dev = (gr_cuda_device *)dev;
     o->pids = (int *)gr_calloc(n, sizeof(*o->pids));

@@ -52,7 +52,11 @@ static const char *label_of(gr_shm *s, int rank, const shm_card *card)
 gr_status shm_mismatch(gr_shm *s, int peer, const shm_card *mine, const shm_card *theirs)
 {
     char a[160], b[160];
+    double here = mine->what.agreed, there = theirs->what.agreed;
 
+    if (s->pg.agreed_name && memcmp(&here, &there, sizeof(here)) != 0)
+        return gr_fail(GR_ERR_ARG, "ranks differ in %s: %.9g on rank %d, %.9g on rank %d",
+                       s->pg.agreed_name, here, s->pg.rank, there, peer);
     shm_describe(&mine->what, label_of(s, s->pg.rank, mine), a, sizeof(a));
     shm_describe(&theirs->what, label_of(s, peer, theirs), b, sizeof(b));
     return gr_fail(GR_ERR_ARG, "ranks call different collectives: rank %d is in %s, rank %d in %s",

@@ -126,7 +126,8 @@ static gr_status start(gr_shm *s, const gr_coll *c)
                                    .dtype = (int32_t)c->dtype,
                                    .detail = (int32_t)c->op,
                                    .n_elem = c->n_elem,
-                                   .offset = c->offset };
+                                   .offset = c->offset,
+                                   .agreed = s->pg.agreed_name ? s->pg.agreed : 0 };
     snprintf(me->label[i], SHM_LABEL, "%s", c->label ? c->label : "");
     shm_publish(s, &me->coll[i].number, number + 1);
     return shm_progress(s);

@@ -69,6 +69,7 @@ typedef struct shm_what {
     int32_t kind, id, dtype;
     int32_t detail; /* gr_reduce, or the root of a broadcast */
     uint64_t n_elem, offset;
+    double agreed; /* gr_pg.agreed; 0 when nothing is */
 } shm_what;
 
 typedef struct shm_card {

@@ -211,15 +211,15 @@ static gr_dtype result_dtype(gr_scalar_fn fn, gr_dtype t)
     return gr_scalar_kind_of(fn) == GR_SCALAR_TEST ? GR_BOOL : t;
 }
 
-/* A program of one function over n sources. Where shapes do not broadcast, the shape so
- * far is kept: infer then says what is wrong. */
+/* A program of one function over as many sources as it takes. Where shapes do not broadcast, the
+ * shape so far is kept: infer then says what is wrong. */
 static gr_value *add_one(const char *site, gr_graph *g, gr_scalar_fn fn, gr_value *const *src,
-                         gr_dtype t)
+                         int n_src, gr_dtype t)
 {
-    gr_program p = { .dtype = result_dtype(fn, t), .n_src = gr_scalar_arity(fn), .n_instr = 1 };
+    gr_program p = { .dtype = result_dtype(fn, t), .n_src = n_src, .n_instr = 1 };
 
     p.instr[0] = (gr_instr){ .fn = (int16_t)fn, .reg = { -1, -1, -1 } };
-    for (int i = 0; i < p.n_src; i++) {
+    for (int i = 0; i < n_src; i++) {
         gr_shape s = gr_value_shape(src[i]);
 
         p.instr[0].reg[i] = (int16_t)i;
@@ -235,7 +235,7 @@ gr_value *gr_map1_at(const char *site, gr_graph *g, const char *fn, gr_value *a)
 
     if (!find_fn(site, g, fn, 1, &id))
         return NULL;
-    return add_one(site, g, id, &a, gr_value_dtype(a));
+    return add_one(site, g, id, &a, 1, gr_value_dtype(a));
 }
 
 gr_value *gr_map2_at(const char *site, gr_graph *g, const char *fn, gr_value *a, gr_value *b)
@@ -244,7 +244,7 @@ gr_value *gr_map2_at(const char *site, gr_graph *g, const char *fn, gr_value *a,
 
     if (!find_fn(site, g, fn, 2, &id))
         return NULL;
-    return add_one(site, g, id, (gr_value *[]){ a, b },
+    return add_one(site, g, id, (gr_value *[]){ a, b }, 2,
                    promote(gr_value_dtype(a), gr_value_dtype(b)));
 }
 
@@ -263,7 +263,7 @@ gr_value *gr_map3_at(const char *site, gr_graph *g, const char *fn, gr_value *a,
         gr_graph_fail(g, site, "map: 'where' of integers needs an integer or bool condition");
         return NULL;
     }
-    return add_one(site, g, id, (gr_value *[]){ a, b, c }, t);
+    return add_one(site, g, id, (gr_value *[]){ a, b, c }, 3, t);
 }
 
 gr_value *gr_mapk_at(const char *site, gr_graph *g, const char *fn, gr_value *a, double k)
@@ -279,10 +279,22 @@ gr_value *gr_mapk_at(const char *site, gr_graph *g, const char *fn, gr_value *a,
     return gr_map_add(g, site, &a, &p);
 }
 
+/* A caller's type and shape, before anything asks for their properties. */
+static bool is_valid(gr_graph *g, const char *site, gr_dtype t, const gr_shape *shape)
+{
+    gr_status st = gr_shape_check(shape, t);
+
+    if (st != GR_OK)
+        gr_graph_stick(g, gr_wrap(st, "%s", site));
+    return st == GR_OK;
+}
+
 gr_value *gr_fill_at(const char *site, gr_graph *g, gr_dtype t, gr_shape shape, double k)
 {
     gr_program p = { .shape = shape, .dtype = t, .n_instr = 1 };
 
+    if (!is_valid(g, site, t, &shape))
+        return NULL;
     p.instr[0] = (gr_instr){ .fn = GR_FN_CONST, .reg = { -1, -1, -1 }, .k = k };
     return gr_map_add(g, site, NULL, &p);
 }
@@ -291,6 +303,8 @@ gr_value *gr_cast_at(const char *site, gr_graph *g, gr_value *a, gr_dtype t)
 {
     gr_program p = { .shape = gr_value_shape(a), .dtype = t, .n_src = 1 };
 
+    if (!is_valid(g, site, t, &p.shape))
+        return NULL;
     if (a && a->dtype == t)
         return a;
     return gr_map_add(g, site, &a, &p);
@@ -300,6 +314,8 @@ gr_value *gr_broadcast_at(const char *site, gr_graph *g, gr_value *a, gr_shape s
 {
     gr_program p = { .shape = shape, .dtype = gr_value_dtype(a), .n_src = 1 };
 
+    if (!is_valid(g, site, p.dtype, &shape))
+        return NULL;
     if (a && gr_shape_equal(&a->shape, &shape))
         return a;
     return gr_map_add(g, site, &a, &p);

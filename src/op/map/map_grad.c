@@ -157,7 +157,7 @@ static void write_backward(scratch *s, const gr_program *p, const int16_t *moved
 
 static void write_scratch(scratch *s, const gr_program *p)
 {
-    int16_t moved[GR_MAP_MAX_INSTR];
+    int16_t moved[GR_MAP_MAX_INSTR] = { 0 };
 
     s->n_src = p->n_src + 2;
     for (int i = 0; i < p->n_src + p->n_instr; i++)

@@ -14,9 +14,10 @@
 
 #include "op/matmul/matmul.h"
 
-#define GR_AMX_LINES 32   /* of a panel */
-#define GR_AMX_K     32   /* of a step */
-#define GR_AMX_TILE  1024 /* bytes */
+/* 64 bits wide, because offsets are made of them. */
+#define GR_AMX_LINES ((int64_t)32)   /* of a panel */
+#define GR_AMX_K     ((int64_t)32)   /* of a step */
+#define GR_AMX_TILE  ((int64_t)1024) /* bytes */
 
 /* One operand, or a panel of it. */
 typedef struct gr_amx_side {
@@ -34,7 +35,7 @@ static inline bool gr_amx_is_plain(const gr_amx_side *s)
 
 static inline int64_t gr_amx_step_bytes(bool is_f32, int n_tiles)
 {
-    return (is_f32 ? 3 : 1) * n_tiles * GR_AMX_TILE;
+    return GR_AMX_TILE * n_tiles * (is_f32 ? 3 : 1);
 }
 
 static inline int gr_amx_tiles(int n_lines)

@@ -48,11 +48,11 @@ static void split_rows(char *dst, const tile_source *t)
 {
     const float *src = t->src;
 
-    for (int r = 0; r < 16; r++)
+    for (int64_t r = 0; r < 16; r++)
         row_put_f32(dst + 64 * r, t->part, src + r * t->row_step, t->pair);
 }
 
-INLINE __m512 edge_f32(const float *row, int r, int rows, int cols)
+INLINE __m512 edge_f32(const float *row, int64_t r, int rows, int cols)
 {
     return r < rows ? _mm512_maskz_loadu_ps(row_mask(cols), row) : _mm512_setzero_ps();
 }
@@ -61,7 +61,7 @@ static void split_rows_edge(char *dst, const tile_source *t)
 {
     const float *src = t->src;
 
-    for (int r = 0; r < 16; r++, src += t->row_step)
+    for (int64_t r = 0; r < 16; r++, src += t->row_step)
         row_split(dst + 64 * r, t->part, edge_f32(src, r, t->e.rows[0], t->e.cols[0]),
                   edge_f32(src + t->pair, r, t->e.rows[1], t->e.cols[1]));
 }
@@ -73,7 +73,7 @@ static void split_turned(char *dst, const tile_source *t)
 
     for (int h = 0; h < 2; h++)
         transpose(src + h * t->pair, t->row_step, x[h], t->e.rows[h], t->e.cols[h]);
-    for (int r = 0; r < 16; r++)
+    for (int64_t r = 0; r < 16; r++)
         row_split(dst + 64 * r, t->part, _mm512_load_ps(x[0][r]), _mm512_load_ps(x[1][r]));
 }
 
@@ -89,7 +89,7 @@ static void pack_tile_f32(char *dst, const tile_source *t, bool plain)
 
 /* ---- bf16 ---- */
 
-INLINE __m256i edge_bf16(const uint16_t *row, int r, int rows, int cols)
+INLINE __m256i edge_bf16(const uint16_t *row, int64_t r, int rows, int cols)
 {
     return r < rows ? _mm256_maskz_loadu_epi16(row_mask(cols), row) : _mm256_setzero_si256();
 }
@@ -98,7 +98,7 @@ static __m512i pair_rows(char *dst, const tile_source *t, __m512i low)
 {
     const uint16_t *src = t->src;
 
-    for (int r = 0; r < 16; r++, src += t->row_step) {
+    for (int64_t r = 0; r < 16; r++, src += t->row_step) {
         const __m512i x = row_join_bf16(edge_bf16(src, r, t->e.rows[0], t->e.cols[0]),
                                         edge_bf16(src + t->pair, r, t->e.rows[1], t->e.cols[1]));
 
@@ -114,7 +114,7 @@ static __m512i pack_tile_bf16(char *dst, const tile_source *t, bool plain, __m51
     const uint16_t *src = t->src;
 
     if (plain && t->e.full) {
-        for (int r = 0; r < 16; r++)
+        for (int64_t r = 0; r < 16; r++)
             low = row_put_bf16(dst + 64 * r, src + r * t->row_step, t->pair, low);
         return low;
     }
@@ -145,13 +145,13 @@ bool gr_amx_pack(char *dst, const gr_amx_side *s, int n_lines, int64_t k_from, i
     __m512i low = _mm512_set1_epi32(-1);
     tile_source t = { .row_step = s->step_k == 1 ? s->step_line : s->step_k,
                       .pair = 16 * s->step_k,
-                      .part = (int64_t)n_tiles * GR_AMX_TILE };
+                      .part = n_tiles * GR_AMX_TILE };
 
     for (int64_t k = k_from; k < n_k; k += GR_AMX_K)
         for (int i = 0; i < n_tiles; i++) {
             char *to = dst + k / GR_AMX_K * step + i * GR_AMX_TILE;
 
-            t.src = (const char *)s->src + (size_t)(16 * i * s->step_line + k * s->step_k) * elem;
+            t.src = (const char *)s->src + (size_t)(16 * s->step_line * i + k * s->step_k) * elem;
             t.e = extent_of(s, n_lines - 16 * i, n_k - k);
             if (s->is_f32)
                 pack_tile_f32(to, &t, plain);

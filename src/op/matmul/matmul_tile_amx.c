@@ -39,7 +39,7 @@ void gr_amx_end(void)
 
 /* ---- feed ---- */
 
-static const int nothing[GR_AMX_GROUPS];
+static const int nothing[GR_AMX_GROUPS] = { 0 };
 
 /* What of the feed lives in registers while a block runs. */
 typedef struct served {

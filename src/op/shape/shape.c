@@ -143,6 +143,10 @@ gr_value *gr_transpose_at(const char *site, gr_graph *g, gr_value *a, const int 
 {
     gr_transpose_attr attr = { { 0 } };
 
+    if (!order) {
+        gr_graph_fail(g, site, "transpose: the order is NULL");
+        return NULL;
+    }
     for (int i = 0; i < gr_value_shape(a).n_dims; i++)
         attr.order[i] = order[i];
     return gr_graph_add_value(g, &(gr_build){ .op = &gr_op_transpose,

@@ -9,7 +9,7 @@
 #include "op/update/update.h"
 #include "op/update/update_cpu.h"
 
-#define GRAIN 4096 /* elements: a slice's stretch is a multiple, a page of each array */
+#define GRAIN ((size_t)4096) /* elements: a slice's stretch is a multiple, a page of each array */
 
 static const char *no_avx2(const gr_node *n)
 {

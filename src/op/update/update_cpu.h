@@ -16,9 +16,9 @@ typedef struct gr_sgd_terms {
 typedef struct gr_adamw_terms {
     float beta2;
     float rest1, rest2; /* 1 - beta, from double: 1.0f - 0.999f is off by 5e-5 of itself */
-    float decay;       /* 1 - lr * weight_decay */
-    float step_size;   /* lr / (1 - beta1^t) */
-    float root_factor; /* 1 / sqrt(1 - beta2^t) */
+    float decay;        /* 1 - lr * weight_decay */
+    float step_size;    /* lr / (1 - beta1^t) */
+    float root_factor;  /* 1 / sqrt(1 - beta2^t) */
     float eps, factor;
 } gr_adamw_terms;
 
