@@ -36,7 +36,8 @@ install: all
 	DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
 
 clean:
-	rm -rf build demo-run
+	rm -rf build
+	@if grep -qsx 'recipe: shapes' demo-run/config.yaml; then rm -rf demo-run; fi
 
 help:
 	@echo "make            build the release preset into build/release"
@@ -45,7 +46,7 @@ help:
 	@echo "make lint       formatting and static analysis"
 	@echo "make bench      the benchmarks"
 	@echo "make install    into PREFIX (now $(PREFIX)), below DESTDIR if set"
-	@echo "make clean      remove build/ and demo-run/"
+	@echo "make clean      remove build/ and the demo's run"
 	@echo
 	@echo "demo, test, lint and bench install missing Debian or Ubuntu packages first,"
 	@echo "as root or with sudo. JOBS=N limits parallel jobs (now $(JOBS))."

@@ -3,10 +3,12 @@
  * wrong, and turns it into an exit code.
  */
 #include "base/option.h"
+#include "base/streams.h"
 #include "base/text.h"
 #include "recipe/recipes.h"
 #include "train/train.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,25 +16,31 @@
 #define EXIT_USAGE  2
 #define EXIT_SIGNAL 128 /* plus the signal's number */
 
-static int print_text(gr_text *t)
+static int exit_code(gr_status st, int number)
 {
-    int code = gr_text_status(t) == GR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
-
-    fputs(gr_text_str(t), stdout);
-    gr_text_fini(t);
-    return code;
-}
-
-static int exit_code(gr_status st, int signal)
-{
-    if (st == GR_ERR_STOPPED && signal > 0)
-        return EXIT_SIGNAL + signal; /* said already, with the command to go on */
+    if (st == GR_ERR_STOPPED && number > 0)
+        return EXIT_SIGNAL + number; /* said already, with the command to go on */
     if (st == GR_OK)
         return EXIT_SUCCESS;
     fprintf(stderr, "gradus: %s: %s\n", gr_status_text(st), gr_error_message());
     if (st == GR_ERR_PEER)
         return GR_EXIT_PEER;
     return st == GR_ERR_ARG ? EXIT_USAGE : EXIT_FAILURE;
+}
+
+/* For commands whose output is all they do: what cannot be written is a failure. */
+static int end_output(gr_status st)
+{
+    return exit_code(st == GR_OK ? gr_stream_flush(stdout) : st, 0);
+}
+
+static int print_text(gr_text *t)
+{
+    gr_status st = gr_text_status(t);
+
+    fputs(gr_text_str(t), stdout);
+    gr_text_fini(t);
+    return end_output(st);
 }
 
 static int wants_help(const gr_command *c)
@@ -53,10 +61,12 @@ static int help_train(const gr_command *c)
 
 static int run_train(const gr_command *c)
 {
-    int signal = 0;
-    gr_status st = gr_train(c, &signal);
+    int number = 0;
+    gr_status st;
 
-    return exit_code(st, signal);
+    signal(SIGPIPE, SIG_IGN); /* whoever reads our output may leave; the run goes on */
+    st = gr_train(c, &number);
+    return exit_code(st, number);
 }
 
 static int help_bench(const gr_command *c)
@@ -70,7 +80,7 @@ static int help_bench(const gr_command *c)
 
 static int run_bench(const gr_command *c)
 {
-    return exit_code(gr_bench(c), 0);
+    return end_output(gr_bench(c));
 }
 
 static int run_help(const gr_command *c);
@@ -79,7 +89,7 @@ static int run_version(const gr_command *c)
 {
     (void)c;
     printf("gradus %s\n", GR_VERSION);
-    return EXIT_SUCCESS;
+    return end_output(GR_OK);
 }
 
 static const struct command {
@@ -138,7 +148,7 @@ static int run_help(const gr_command *c)
            GR_VERSION);
     for (int i = 0; i < N_COMMANDS; i++)
         printf("  %-9s%s\n", commands[i].name, commands[i].help);
-    return EXIT_SUCCESS;
+    return end_output(GR_OK);
 }
 
 int main(int argc, char **argv)
@@ -149,7 +159,10 @@ int main(int argc, char **argv)
                      .recipes = gr_recipes,
                      .out = stdout };
     const struct command *command;
+    gr_status st = gr_streams_open();
 
+    if (st != GR_OK)
+        return exit_code(st, 0);
     if (argc < 2) {
         fprintf(stderr, "gradus: say what to do: gradus train RECIPE; see 'gradus help'\n");
         return EXIT_USAGE;

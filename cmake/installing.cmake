@@ -1,4 +1,4 @@
-# Installation: programs, libraries, module, headers, pkg-config file. Everything is
+# Installation: programs, libraries, module, headers, documents, pkg-config file. Everything is
 # found relative to everything else, so the tree may be moved and DESTDIR works.
 
 set(CMAKE_INSTALL_LIBDIR lib CACHE PATH "Libraries, relative to the prefix")
@@ -22,3 +22,5 @@ install(DIRECTORY include/gradus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_M
         PATTERN "*.h")
 install(FILES ${CMAKE_BINARY_DIR}/gradus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The programs' help names files in docs/.
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")

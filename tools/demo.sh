@@ -9,7 +9,25 @@ trap 'exit 130' INT
 cd "$(dirname "$0")/.."
 
 bin=build/release/bin
-run=demo-run
+
+# free_folder: demo-run, if it is not there or holds an earlier demo, which is removed; else
+# the next number. What else lies there is not ours to remove.
+free_folder() {
+    local run=demo-run i
+    for i in 2 3 4 5 6 7 8 9; do
+        if [ ! -e "$run" ] || grep -qsx 'recipe: shapes' "$run/config.yaml"; then
+            rm -rf "$run"
+            echo "$run"
+            return
+        fi
+        echo "demo: '$run' holds something else and stays" >&2
+        run=demo-run-$i
+    done
+    echo "demo: no free folder; remove one of those" >&2
+    return 1
+}
+
+run=$(free_folder)
 n_gpus=0
 if [ -e build/release/lib/libgradus-cuda.so ] && command -v nvidia-smi >/dev/null; then
     n_gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ' || true)
@@ -22,7 +40,6 @@ else
     ranks=1
 fi
 
-rm -rf "$run"
 command=("$bin/gradrun" --nproc-per-node "$ranks" "$bin/gradus" train shapes --output_dir "$run"
     "$@")
 echo "demo: ${command[*]}"

@@ -124,7 +124,7 @@ void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t
     host[sizeof(host) - 1] = '\0';
     /* Nobody failed of itself: somebody stopped the job, and that is no failure to report. */
     if (stopped)
-        gr_text_addf(out, "stopped; rank %d ended with ", root->rank);
+        gr_text_addf(out, "stopped; rank %d: ", root->rank);
     else
         gr_text_addf(out, "rank %d on host '%s' failed first: ", root->rank, host);
     write_end(out, root, start_ns);

@@ -28,12 +28,24 @@ static gr_status in_range(const char *name, double x, double lo, double hi)
     return gr_fail(GR_ERR_ARG, "optimiser: %s is %g, must be in [%g, %g]", name, x, lo, hi);
 }
 
+/* The moments' correction divides by 1 - beta^step. */
+static gr_status check_beta(const char *name, double x)
+{
+    if (x >= 0 && x < 1)
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG, "optimiser: %s is %.17g, must be at least 0 and less than 1", name,
+                   x);
+}
+
 gr_status gr_optim_check(const gr_optim *o)
 {
     GR_TRY(in_range("momentum", o->momentum, 0, 1));
-    GR_TRY(in_range("beta1", o->beta1, 0, 1));
-    GR_TRY(in_range("beta2", o->beta2, 0, 1));
+    GR_TRY(check_beta("beta1", o->beta1));
+    GR_TRY(check_beta("beta2", o->beta2));
     GR_TRY(in_range("eps", o->eps, 0, 1));
+    /* As kernels have it, in f32: a parameter without a gradient would be 0 / 0. */
+    if (o->kind == GR_OPTIM_ADAMW && !((float)o->eps > 0))
+        return gr_fail(GR_ERR_ARG, "optimiser: eps is %g, must be more than 0", o->eps);
     GR_TRY(in_range("weight_decay", o->weight_decay, 0, 1e6));
     if (o->kind != GR_OPTIM_SGD && o->kind != GR_OPTIM_ADAMW)
         return gr_fail(GR_ERR_ARG, "optimiser: unknown kind %d", (int)o->kind);

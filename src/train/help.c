@@ -22,8 +22,9 @@ void gr_train_help(const gr_command *c, gr_text *out)
     gr_train_options_init(&o, recipe);
     gr_train_options_help(&o, out);
     gr_text_add(
-        out, "\nA first SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after its step and saves it;\n"
-             "a second one ends it at once.\n"
-             "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 128+N stopped by signal N\n"
-             "and saved; docs/errors.md has the rest.\n");
+        out,
+        "\nA first SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after its step and saves it;\n"
+        "a second one ends it at once.\n"
+        "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 128+N stopped by signal N\n"
+        "and saved; docs/errors.md has the rest.\n");
 }

@@ -16,7 +16,7 @@
 /* Time, for rates: a window between two records, and the whole run for the ETA. */
 typedef struct pace {
     int64_t began_ns, began_at;
-    int64_t mark_ns, mark_at;
+    int64_t mark_ns, mark_samples;
     double samples_per_s;
 } pace;
 
@@ -25,20 +25,17 @@ static double seconds_since(int64_t ns)
     return (double)(gr_now_ns() - ns) * 1e-9;
 }
 
-static void pace_mark(pace *p, int64_t at)
+static void pace_mark(pace *p, const gr_trainer *t)
 {
     p->mark_ns = gr_now_ns();
-    p->mark_at = at;
+    p->mark_samples = t->n_samples;
 }
 
 static void pace_measure(pace *p, const gr_trainer *t)
 {
-    double samples =
-        (double)((t->at - p->mark_at) * t->o.batch_size * t->o.accumulate) * (double)t->n_ranks;
-
-    if (t->at > p->mark_at)
-        p->samples_per_s = samples / seconds_since(p->mark_ns);
-    pace_mark(p, t->at);
+    if (t->n_samples > p->mark_samples)
+        p->samples_per_s = (double)(t->n_samples - p->mark_samples) / seconds_since(p->mark_ns);
+    pace_mark(p, t);
 }
 
 /* ---- one step ---- */
@@ -60,6 +57,7 @@ static gr_status micro_step(gr_trainer *t, int64_t micro, double lr, double *los
         GR_TRY(gr_batch_load(&t->batch, t->user, GR_SPLIT_TRAIN,
                              gr_sampler_at(t->sampler, first + i), i));
     GR_TRY(gr_step_train(t->step, t->batch.feeds, t->recipe->n_feeds, lr));
+    t->n_samples += n * t->n_ranks; /* every rank has as many */
     if (!loss)
         return GR_OK;
     GR_TRY(gr_step_read(t->step, "loss", (gr_vec){ &value, 1, GR_F32 }));
@@ -161,7 +159,7 @@ static gr_status evaluate(gr_trainer *t, pace *p)
     gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": loss %.4f, validation loss %.4f, %s %.2f%%",
                    epoch, t->o.epochs, t->loss, t->scores.loss, t->recipe->metric,
                    100 * t->scores.metric);
-    pace_mark(p, t->at); /* this time was not training */
+    pace_mark(p, t); /* this time was not training */
     return GR_OK;
 }
 
@@ -206,7 +204,7 @@ static gr_status step_and_after(gr_trainer *t, pace *p)
         GR_TRY(evaluate(t, p));
     if (saves_at(t, next)) {
         GR_TRY(gr_trainer_save(t));
-        pace_mark(p, t->at);
+        pace_mark(p, t);
     }
     return GR_OK;
 }
@@ -248,7 +246,7 @@ gr_status gr_trainer_run(gr_trainer *t, int *signal)
 {
     pace p = { .began_ns = gr_now_ns(), .began_at = t->at };
 
-    pace_mark(&p, t->at);
+    pace_mark(&p, t);
     *signal = 0;
     while (t->at < t->end && *signal == 0) {
         GR_TRY(step_and_after(t, &p));

@@ -7,6 +7,7 @@
 #include "train/options.h"
 
 #include "base/option.h"
+#include "optim/optim.h"
 #include "optim/schedule.h"
 
 #include <stddef.h>
@@ -55,7 +56,7 @@ static const row rows[] = {
     { "n_eval", INT, AT(n_eval), 0, MANY, NULL, "N", "evaluation samples; 0: the recipe's", SAVED },
     { "drop_last", FLAG, AT(drop_last), 0, 0, NULL, NULL, "leave an epoch's short last batch out", SAVED | FIXED },
     { "device", TEXT, AT(device), 0, 0, NULL, "NAME", "cpu, cuda, cuda:N or auto", 0 },
-    { "group", TEXT, AT(group), 0, 0, NULL, "NAME", "exchange between GPUs: nccl, ipc or auto", 0 },
+    { "group", CHOICE, AT(group), 0, 0, "auto|nccl|ipc", NULL, "exchange between GPUs", 0 },
     { "threads", INT, AT(threads), 0, 1024, NULL, "N", "per rank; 0: GR_THREADS, else 1", 0 },
     { "timeout_s", INT, AT(timeout_s), 1, 1e6, NULL, "N", "longest wait for another rank, seconds", 0 },
     { "log_every", INT, AT(log_every), 1, MANY, NULL, "N", "steps between metrics records", SAVED },
@@ -114,7 +115,7 @@ void gr_train_options_init(gr_train_options *o, const gr_recipe *recipe)
         .eps = d->optim.eps,
         .weight_decay = d->optim.weight_decay,
         .device = "auto",
-        .group = "auto",
+        .group = GR_GROUP_AUTO,
         .timeout_s = 300,
         .log_every = 20,
         .eval_every = 1,
@@ -170,11 +171,11 @@ static char *without_alias(gr_arena *arena, char *word)
     return word;
 }
 
-gr_status gr_train_options_parse(gr_train_options *o, gr_arena *arena, int argc, char **argv)
+static gr_status parse_leading(gr_train_options *o, gr_arena *arena, int argc, char **argv,
+                               int *n_used)
 {
     gr_option table[N_ROWS + 1];
     char **words = gr_arena_array(arena, (size_t)argc + 1, sizeof(*words));
-    int n_used;
 
     if (!words)
         return GR_ERR_NOMEM;
@@ -184,10 +185,39 @@ gr_status gr_train_options_parse(gr_train_options *o, gr_arena *arena, int argc,
             return GR_ERR_NOMEM;
     }
     make_table(o, table);
-    GR_TRY(gr_option_parse(table, argc, words, &n_used));
+    return gr_option_parse(table, argc, words, n_used);
+}
+
+gr_status gr_train_options_skip(gr_arena *arena, int argc, char **argv, int *n_used)
+{
+    gr_train_options unused = { 0 };
+
+    *n_used = 0;
+    return argc > 0 ? parse_leading(&unused, arena, argc, argv, n_used) : GR_OK;
+}
+
+gr_optim gr_train_options_optim(const gr_train_options *o)
+{
+    return (gr_optim){ .kind = (gr_optim_kind)o->optimizer,
+                       .momentum = o->momentum,
+                       .beta1 = o->beta1,
+                       .beta2 = o->beta2,
+                       .eps = o->eps,
+                       .weight_decay = o->weight_decay };
+}
+
+gr_status gr_train_options_parse(gr_train_options *o, gr_arena *arena, int argc, char **argv)
+{
+    gr_optim optim;
+    int n_used;
+
+    GR_TRY(parse_leading(o, arena, argc, argv, &n_used));
     if (n_used < argc)
-        return gr_fail(GR_ERR_ARG, "unexpected word '%s'; options begin with '--'", words[n_used]);
-    return GR_OK;
+        return gr_fail(GR_ERR_ARG, "unexpected word '%s'; options begin with '--'", argv[n_used]);
+    if (o->output_dir && !*o->output_dir)
+        return gr_fail(GR_ERR_ARG, "option '--output_dir' is empty; give the name of a folder");
+    optim = gr_train_options_optim(o);
+    return gr_optim_check(&optim);
 }
 
 void gr_train_options_help(gr_train_options *o, gr_text *out)

@@ -22,6 +22,8 @@ typedef enum gr_progress_kind {
     GR_PROGRESS_PLAIN
 } gr_progress_kind;
 
+typedef enum gr_group_kind { GR_GROUP_AUTO, GR_GROUP_NCCL, GR_GROUP_IPC } gr_group_kind;
+
 typedef struct gr_train_options {
     int64_t epochs, max_steps, batch_size, accumulate;
     double lr;
@@ -32,7 +34,8 @@ typedef struct gr_train_options {
     int amp; /* gr_amp */
     int64_t seed, n_train, n_eval;
     bool drop_last;
-    const char *device, *group;
+    const char *device;
+    int group; /* gr_group_kind */
     int64_t threads, timeout_s;
     int64_t log_every, eval_every, save_every, keep;
     const char *output_dir; /* NULL: a new folder under runs/ */
@@ -47,6 +50,9 @@ void gr_train_options_init(gr_train_options *o, const gr_recipe *recipe);
 /* Words as typed, "--batchsize 8" say. Texts point into them or into `arena`. */
 gr_status gr_train_options_parse(gr_train_options *o, gr_arena *arena, int argc,
                                  char **argv) GR_MUST_CHECK;
+/* How many of the words are options and their values, up to the first that is neither. */
+gr_status gr_train_options_skip(gr_arena *arena, int argc, char **argv, int *n_used) GR_MUST_CHECK;
+gr_optim gr_train_options_optim(const gr_train_options *o);
 /* Rows and aliases, as --help shows them. */
 void gr_train_options_help(gr_train_options *o, gr_text *out);
 

@@ -37,21 +37,40 @@ static gr_status unknown_recipe(const gr_command *c, const char *word)
     return gr_fail(GR_ERR_ARG, "there is no recipe '%s'; 'gradus help train' lists them", word);
 }
 
+/* The recipe is the first word that is neither option nor value; t->argv are the others. */
+static gr_status pick_word(gr_trainer *t, const char **word)
+{
+    const gr_command *c = t->command;
+    int at;
+
+    GR_TRY(gr_train_options_skip(t->arena, c->argc, c->argv, &at));
+    if (at == c->argc)
+        return gr_fail(GR_ERR_ARG, "say what to train: 'gradus train RECIPE'; 'gradus help train' "
+                                   "lists the recipes");
+    *word = c->argv[at];
+    t->argc = c->argc - 1;
+    t->argv = gr_arena_array(t->arena, (size_t)c->argc, sizeof(*t->argv));
+    if (!t->argv)
+        return GR_ERR_NOMEM;
+    memcpy(t->argv, c->argv, (size_t)at * sizeof(*t->argv));
+    memcpy(t->argv + at, c->argv + at + 1, (size_t)(t->argc - at) * sizeof(*t->argv));
+    return GR_OK;
+}
+
 static gr_status pick_recipe(gr_trainer *t)
 {
     const gr_command *c = t->command;
+    const char *word = "";
 
-    if (c->argc < 1 || c->argv[0][0] == '-')
-        return gr_fail(GR_ERR_ARG, "say what to train: 'gradus train RECIPE'; 'gradus help train' "
-                                   "lists the recipes");
+    GR_TRY(pick_word(t, &word));
     for (int i = 0; c->recipes[i]; i++)
-        if (strcmp(c->recipes[i]->name, c->argv[0]) == 0)
+        if (strcmp(c->recipes[i]->name, word) == 0)
             t->recipe = c->recipes[i];
     if (!t->recipe)
-        return unknown_recipe(c, c->argv[0]);
+        return unknown_recipe(c, word);
     if (t->recipe->abi != GR_RECIPE_ABI)
         return gr_fail(GR_ERR_ARG, "recipe '%s' was built for interface %u, this program has %u",
-                       c->argv[0], (unsigned)t->recipe->abi, (unsigned)GR_RECIPE_ABI);
+                       word, (unsigned)t->recipe->abi, (unsigned)GR_RECIPE_ABI);
     return GR_OK;
 }
 
@@ -89,23 +108,25 @@ static gr_status compare_settings(gr_trainer *t)
 
 /* ---- data ---- */
 
-/* An epoch without a step would run for ever without learning; say which batch works. */
-static gr_status no_step(const gr_trainer *t, int64_t count)
+/* A step takes whole batches, but for an epoch's last: otherwise it would learn from fewer
+ * samples than it says. */
+static gr_status check_batch(const gr_trainer *t, int64_t count)
 {
     int64_t a = t->o.accumulate;
-    int64_t largest = t->o.drop_last ? count / a : a > 1 ? (count - 1) / (a - 1) : count;
 
-    if (largest < 1)
+    if (count < a)
         return gr_fail(GR_ERR_ARG,
                        "an epoch has no step: %" PRId64 " samples are %" PRId64
                        " per rank, too few for %" PRId64 " micro-steps",
                        t->n_train, count, a);
-    return gr_fail(GR_ERR_ARG,
-                   "an epoch has no step: %" PRId64 " samples are %" PRId64 " per rank, and a step "
-                   "takes %" PRId64 " x %" PRId64
-                   " accumulation; the largest batch_size that works "
-                   "is %" PRId64,
-                   t->n_train, count, t->o.batch_size, a, largest);
+    if (t->o.batch_size > count / a)
+        return gr_fail(GR_ERR_ARG,
+                       "a step takes batch_size %" PRId64 " x %d rank(s) x %" PRId64
+                       " accumulation = %" PRId64 " samples, and an epoch has %" PRId64
+                       "; the largest batch_size that works is %" PRId64,
+                       t->o.batch_size, t->n_ranks, a, t->o.batch_size * t->n_ranks * a, t->n_train,
+                       count / a);
+    return GR_OK;
 }
 
 static gr_status count_steps(gr_trainer *t)
@@ -114,8 +135,6 @@ static gr_status count_steps(gr_trainer *t)
     int64_t n_batches = t->o.drop_last ? count / batch : (count + batch - 1) / batch;
 
     t->steps_per_epoch = n_batches / t->o.accumulate;
-    if (t->steps_per_epoch < 1)
-        return no_step(t, count);
     t->n_micro = t->steps_per_epoch * t->o.accumulate;
     if (__builtin_mul_overflow(t->steps_per_epoch, t->o.epochs, &t->n_steps))
         return gr_fail(GR_ERR_ARG, "%" PRId64 " epochs of %" PRId64 " steps are too many",
@@ -126,6 +145,26 @@ static gr_status count_steps(gr_trainer *t)
                                  .n_warmup = t->o.warmup_steps,
                                  .n_steps = t->n_steps };
     return GR_OK;
+}
+
+/* Before anything is drawn or loaded: a host that cannot hold it says so at once. */
+static gr_status check_memory(const gr_trainer *t)
+{
+    uint64_t per_sample = (uint64_t)gr_shape_count(&t->recipe->output.shape) * sizeof(float);
+    uint64_t order = (uint64_t)t->n_train * sizeof(int64_t), batches, needed;
+    uint64_t host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+    for (int i = 0; i < t->recipe->n_feeds; i++) /* one batch to train, one to evaluate */
+        per_sample += 2 * (uint64_t)gr_shape_count(&t->recipe->feeds[i].shape) *
+                      gr_dtype_bytes(t->recipe->feeds[i].dtype);
+    if (!__builtin_mul_overflow(per_sample, (uint64_t)t->o.batch_size, &batches) &&
+        !__builtin_add_overflow(batches, order, &needed) && needed <= host)
+        return GR_OK;
+    return gr_fail(GR_ERR_NOMEM,
+                   "batches of %" PRId64 " samples need %" PRIu64 " bytes on each rank and the "
+                   "order of %" PRId64 " samples %" PRIu64 ", and this host has %" PRIu64
+                   "; choose a smaller --batch_size or --n_train",
+                   t->o.batch_size, batches, t->n_train, order, host);
 }
 
 static gr_status open_data(gr_trainer *t)
@@ -142,6 +181,10 @@ static gr_status open_data(gr_trainer *t)
     if (t->n_eval < 1)
         return gr_fail(GR_ERR_ARG, "recipe '%s' has no evaluation samples", t->recipe->name);
     sc.n_samples = t->n_train;
+    if (t->n_train > 0) {
+        GR_TRY(check_batch(t, (t->n_train + t->n_ranks - 1) / t->n_ranks));
+        GR_TRY(check_memory(t));
+    }
     GR_TRY(gr_sampler_create(&t->sampler, &sc));
     GR_TRY(count_steps(t));
     GR_TRY(gr_batch_init(&t->batch, t->recipe, t->o.batch_size));
@@ -159,19 +202,15 @@ static void dump(void *arg, const char *pass, const char *text)
 
 static gr_status open_step(gr_trainer *t)
 {
+    static const char *const groups[] = { "auto", "nccl", "ipc" }; /* gr_group_kind */
     gr_step_config c = GR_STEP_CONFIG_INIT;
 
     c.trace = t->recipe->trace;
     c.user = t->user;
     c.device = t->o.device;
-    c.group = t->o.group;
+    c.group = groups[t->o.group];
     c.pg = t->pg;
-    c.optim = (gr_optim){ .kind = (gr_optim_kind)t->o.optimizer,
-                          .momentum = t->o.momentum,
-                          .beta1 = t->o.beta1,
-                          .beta2 = t->o.beta2,
-                          .eps = t->o.eps,
-                          .weight_decay = t->o.weight_decay };
+    c.optim = gr_train_options_optim(&t->o);
     c.amp = (gr_amp)t->o.amp;
     c.accumulate = (int)t->o.accumulate;
     c.clip_norm = t->o.clip_norm;
@@ -252,14 +291,12 @@ static gr_status open_files(gr_trainer *t)
 {
     const char *config = gr_arena_printf(t->arena, "%s/config.yaml", t->folder);
     const char *metrics = gr_arena_printf(t->arena, "%s/metrics.jsonl", t->folder);
-    gr_step_stats stats;
 
     if (!gr_trainer_writes(t))
         return GR_OK;
     if (!config || !metrics)
         return GR_ERR_NOMEM;
-    GR_TRY(gr_step_get_stats(t->step, &stats));
-    GR_TRY(gr_trainer_check_room(t, stats.state_bytes));
+    GR_TRY(gr_trainer_check_room(t));
     GR_TRY(write_config(t, config));
     return gr_metrics_open(&t->metrics, metrics, t->at);
 }
@@ -275,11 +312,11 @@ static void open_progress(gr_trainer *t)
 
 gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
 {
-    *t = (gr_trainer){ .command = c, .saved_at = -1, .loss = (double)NAN };
+    *t = (gr_trainer){ .command = c, .saved_at = -1, .lock = -1, .loss = (double)NAN };
     GR_TRY(gr_arena_create(&t->arena));
     GR_TRY(pick_recipe(t));
     gr_train_options_init(&t->o, t->recipe);
-    GR_TRY(gr_train_options_parse(&t->o, t->arena, c->argc - 1, c->argv + 1));
+    GR_TRY(gr_train_options_parse(&t->o, t->arena, t->argc, t->argv));
     GR_TRY(join_group(t));
     open_progress(t);
     GR_TRY(compare_settings(t));
@@ -298,6 +335,7 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
 void gr_trainer_close(gr_trainer *t)
 {
     gr_metrics_close(t->metrics);
+    gr_trainer_release_folder(t);
     gr_snapshot_destroy(t->resumed);
     gr_step_destroy(t->step);
     gr_free(t->output);

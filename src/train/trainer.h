@@ -27,7 +27,7 @@ typedef struct gr_scores {
 typedef struct gr_trainer {
     const gr_command *command;
     gr_arena *arena; /* texts */
-    int argc; /* the words of the command without the recipe's name */
+    int argc;        /* the words of the command without the recipe's name */
     char **argv;
     gr_train_options o;
     gr_pg *pg;
@@ -49,8 +49,8 @@ typedef struct gr_trainer {
     int64_t at;
     int64_t n_samples; /* trained on since the start, of all ranks */
 
-    const char *folder;   /* of the run */
-    int lock;             /* rank 0: descriptor of the folder's lock; -1: none */
+    const char *folder; /* of the run */
+    int lock;           /* rank 0: descriptor of the folder's lock; -1: none */
     size_t checkpoint_bytes;
     gr_snapshot *resumed; /* until it is restored */
     int64_t saved_at;     /* step of the newest checkpoint; -1: none */
@@ -73,10 +73,14 @@ void gr_trainer_say(gr_trainer *t, const char *fmt, ...) GR_PRINTF(2, 3);
 gr_status gr_trainer_open(gr_trainer *t, const gr_command *c) GR_MUST_CHECK;
 void gr_trainer_close(gr_trainer *t);
 
-/* folder.c: the run's folder and its checkpoints. */
+/* folder.c: the run's folder, its lock, and room for checkpoints. */
 gr_status gr_trainer_claim_folder(gr_trainer *t) GR_MUST_CHECK;
 void gr_trainer_release_folder(gr_trainer *t);
 gr_status gr_trainer_check_room(gr_trainer *t) GR_MUST_CHECK; /* for all that is kept */
+/* For one more, when step saved_at (-1: none) is the newest on the disk. */
+gr_status gr_trainer_check_save(gr_trainer *t, int64_t saved_at) GR_MUST_CHECK;
+
+/* checkpoint.c */
 gr_status gr_trainer_load(gr_trainer *t) GR_MUST_CHECK;    /* collective; into t->resumed */
 gr_status gr_trainer_restore(gr_trainer *t) GR_MUST_CHECK; /* from t->resumed, if any */
 gr_status gr_trainer_save(gr_trainer *t) GR_MUST_CHECK;

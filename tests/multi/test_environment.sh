@@ -33,6 +33,25 @@ fi
 "$GR_BIN/gradrun" --help > help.txt || fail "--help"
 head -1 help.txt | grep -q '^usage: gradrun' || fail "--help has no usage line"
 [ "$(wc -l < help.txt)" -lt 48 ] || fail "--help is longer than two screens"
+"$GR_BIN/gradrun" -h | cmp - help.txt || fail "-h is not --help"
+"$GR_BIN/gradrun" --version | grep -Eqx 'gradrun [0-9.]+' || fail "--version"
+rc=0
+"$GR_BIN/gradrun" --help > /dev/full 2> err.txt || rc=$?
+[ $rc = 1 ] && grep -q 'No space left' err.txt || fail "--help to a full disk gave $rc"
+
+# A name without a slash: PATH first, then beside gradrun.
+(PATH=/usr/bin:/bin && "$GR_BIN/gradrun" gradus version) | grep -q '^gradus ' ||
+    fail "gradus was not found beside gradrun"
+printf '#!/bin/sh\necho mine\n' > gradus
+chmod +x gradus
+(PATH=$PWD:$PATH && "$GR_BIN/gradrun" gradus version) | grep -qx mine || fail "PATH does not come first"
+
+# Output that cannot be written is told once, and the ranks go on; a closed stdout is fine.
+"$GR_BIN/gradrun" --nproc-per-node 2 seq 1000 > /dev/full 2> err.txt || fail "a full disk"
+[ "$(grep -c 'No space left' err.txt)" = 1 ] || fail "a full disk: $(cat err.txt)"
+"$GR_BIN/gradrun" --nproc-per-node 2 sh -c 'echo x; touch "ended$RANK"' >&- 2> err.txt ||
+    fail "a closed stdout: $(cat err.txt)"
+[ -e ended0 ] && [ -e ended1 ] || fail "the ranks did not end well without a stdout"
 rc=0
 "$GR_BIN/gradrun" --nproc-per-nod 2 true 2> err.txt || rc=$?
 [ $rc = 2 ] && grep -q 'nproc-per-node' err.txt || fail "a wrong option gave $rc: $(cat err.txt)"

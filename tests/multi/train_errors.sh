@@ -23,12 +23,23 @@ refused 2 "say what to train" "$gradus" train
 refused 2 "did you mean '--batch_size'" "$gradus" train shapes --batch_sise 3
 refused 2 "'--lr': 'fast' is no number" "$gradus" train shapes --learning_rate fast
 refused 2 "'--epochs': '0' is not between 1" "$gradus" train shapes --num-epochs=0
+refused 2 "option '--output_dir' is empty" "$gradus" train shapes --output_dir ""
+refused 2 "'--group': 'foo' is none of auto|nccl|ipc" "$gradus" train shapes --group foo
+refused 2 "beta1 is 1, must be at least 0 and less than 1" "$gradus" train shapes --beta1 1
+refused 2 "beta2 is 1, must be" "$gradus" train shapes --beta2=1 --optim adamw
+refused 2 "eps is 0, must be more than 0" "$gradus" train shapes --eps 0
 refused 2 "unexpected word 'squares'" "$gradus" train shapes squares
 refused 2 "no pass is called 'fusion'" "$gradus" train shapes --output_dir a --dump_after fusion
 refused 2 "--resume needs --output_dir" "$gradus" train shapes --resume
 refused 2 "largest batch_size that works is 33" "$gradus" train shapes --output_dir b \
     --n_train 100 --batch_size 64 --accumulate 3 --drop_last
-refused 1 "'nothing/checkpoints'" "$gradus" train shapes --resume --output_dir nothing
+refused 2 "1000000 x 1 rank(s) x 1 accumulation = 1000000 samples, and an epoch has 24000; the \
+largest batch_size that works is 24000" "$gradus" train shapes --output_dir b --batch_size 1000000
+refused 2 "33 x 2 rank(s) x 2 accumulation = 132 .* works is 25" "$GR_BIN/gradrun" \
+    --nproc-per-node 2 "$gradus" train shapes --output_dir b --n_train 100 --batch_size 33 \
+    --accumulate 2
+refused 1 "cannot open 'nothing'.*without --resume" "$gradus" train shapes --resume \
+    --output_dir nothing
 refused 1 "cuda" "$gradus" train shapes --output_dir c --device cuda:77
 : >plain
 refused 1 "cannot make folder 'plain'" "$gradus" train shapes --output_dir plain/run
@@ -39,9 +50,16 @@ refused 0 "--use_amp = --amp=bf16" "$gradus" help train shapes
 refused 0 "gradus bench step mlp" "$gradus" bench -h
 refused 0 "^gradus [0-9]" "$gradus" --version
 
+# What no host can hold is refused before anything is drawn or loaded.
+SECONDS=0
+refused 1 "samples need [0-9]* bytes" "$gradus" train shapes --output_dir huge \
+    --batch_size 1000000000 --n_train 1000000000
+[ "$SECONDS" -lt 5 ] || fail "a batch that is too big took $SECONDS s"
+
 # An existing run is not overwritten; a damaged checkpoint is named and the one before used.
 small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 2)
-"$gradus" train shapes --output_dir run "${small[@]}" --save_every 4 >log.txt 2>&1
+"$gradus" train --output_dir run "${small[@]}" shapes --save_every 4 >log.txt 2>&1 ||
+    fail "options before the recipe: $(cat log.txt)"
 refused 2 "'run' holds a run already" "$gradus" train shapes --output_dir run "${small[@]}"
 refused 2 "'--batch_size' was 32 .* and is 16" "$gradus" train shapes --output_dir run --resume \
     --batch_size 16

@@ -18,6 +18,13 @@ wait_for() { # PATTERN FILE
     done
     fail "nothing like '$1' in $2"
 }
+pid_of_rank() { # RANK LAUNCHER
+    local children child
+    read -r -a children <"/proc/$2/task/$2/children" || true # the line has no end
+    for child in "${children[@]}"; do
+        tr '\0' '\n' <"/proc/$child/environ" | grep -qx "RANK=$1" && echo "$child"
+    done
+}
 
 folder=$(mktemp -d "$PWD/run.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
@@ -38,14 +45,37 @@ grep -q '^Go on with: .* train shapes --output_dir stopped --resume$' stopped.lo
 (launch stopped --resume --max_steps 400 --progress plain) || fail "resume after SIGINT"
 cmp "whole/$last" "stopped/$last" || fail "other bits after SIGINT"
 
+# A terminal that goes away is a request to stop too, unless it is ignored (nohup).
+launch hung "${settings[@]}" --max_steps 400000 &
+pid=$!
+wait_for ' step 20/' hung.log
+kill -HUP "$pid"
+rc=0
+wait "$pid" || rc=$?
+[ "$rc" = 129 ] || fail "exit code $rc after SIGHUP, expected 129"
+grep -q '^Stopped by SIGHUP after step' hung.log || fail "no word of the SIGHUP"
+(trap '' HUP; launch nohup "${settings[@]}" --max_steps 400) &
+pid=$!
+wait_for ' step 20/' nohup.log
+kill -HUP "$pid"
+wait "$pid" || fail "an ignored SIGHUP ended the run"
+
+# One rank is told: all stop and save together, and that is no failure.
+launch told "${settings[@]}" --max_steps 400000 &
+pid=$!
+wait_for ' step 20/' told.log
+kill -TERM "$(pid_of_rank 1 "$pid")"
+rc=0
+wait "$pid" || rc=$?
+[ "$rc" = 143 ] || fail "exit code $rc after SIGTERM to rank 1, expected 143"
+grep -q '^gradrun: stopped; rank [01]: exit code 143' told.log || fail "not 'stopped'"
+! grep -q 'failed first' told.log || fail "an orderly stop is called a failure"
+
 # A rank dies: its peer says which one, and the launcher names it.
 launch killed "${settings[@]}" --max_steps 400000 &
 pid=$!
 wait_for . killed/checkpoints/last
-read -r -a children <"/proc/$pid/task/$pid/children" || true # the line has no end
-for child in "${children[@]}"; do
-    tr '\0' '\n' <"/proc/$child/environ" | grep -qx 'RANK=1' && kill -KILL "$child"
-done
+kill -KILL "$(pid_of_rank 1 "$pid")"
 rc=0
 wait "$pid" || rc=$?
 [ "$rc" = 137 ] || fail "exit code $rc after SIGKILL, expected 137"

@@ -74,6 +74,18 @@ static void test_refused(void)
     GR_CHECK_FAILS(parse(&o, 2, (const char *const[]){ "--amp", "int8" }), GR_ERR_ARG,
                    "none|bf16|fp16");
     GR_CHECK_FAILS(parse(&o, 1, (const char *const[]){ "shapes" }), GR_ERR_ARG, "'shapes'");
+    GR_CHECK_FAILS(parse(&o, 1, (const char *const[]){ "--output_dir=" }), GR_ERR_ARG,
+                   "'--output_dir' is empty");
+    GR_CHECK_FAILS(parse(&o, 1, (const char *const[]){ "--group=foo" }), GR_ERR_ARG,
+                   "auto|nccl|ipc");
+    /* Where an update would divide by zero. */
+    GR_CHECK_FAILS(parse(&o, 2, (const char *const[]){ "--optim=adamw", "--beta1=1" }), GR_ERR_ARG,
+                   "less than 1");
+    GR_CHECK_FAILS(parse(&o, 2, (const char *const[]){ "--optim=adamw", "--eps=0" }), GR_ERR_ARG,
+                   "more than 0");
+    GR_CHECK_FAILS(parse(&o, 2, (const char *const[]){ "--optim=adamw", "--eps=1e-60" }),
+                   GR_ERR_ARG, "more than 0");
+    GR_CHECK_OK(parse(&o, 1, (const char *const[]){ "--eps=0" })); /* sgd has none */
 }
 
 static gr_status resume(gr_train_options *o, const char *saved, int argc, const char *const *words)
@@ -150,6 +162,19 @@ static void test_records(void)
     gr_text_fini(&t);
 }
 
+/* Options may stand before the recipe's name. */
+static void test_skip(void)
+{
+    char *argv[] = { (char[]){ "--epochs" }, (char[]){ "1" }, (char[]){ "--use_amp" },
+                     (char[]){ "shapes" }, (char[]){ "--lr=1" } };
+    int n = -1;
+
+    GR_CHECK_OK(gr_train_options_skip(arena, 5, argv, &n));
+    GR_CHECK_EQ(n, 3);
+    GR_CHECK_OK(gr_train_options_skip(arena, 0, argv, &n));
+    GR_CHECK_EQ(n, 0);
+}
+
 int main(void)
 {
     GR_CHECK_OK(gr_arena_create(&arena));
@@ -158,6 +183,7 @@ int main(void)
     test_refused();
     test_resume();
     test_records();
+    test_skip();
     gr_arena_destroy(arena);
     return 0;
 }

@@ -36,10 +36,18 @@ int main(void)
     GR_CHECK(WIFSIGNALED(status));
     GR_CHECK_EQ(WTERMSIG(status), SIGTERM);
 
+    for (int i = 0; i < 2; i++) {
+        gr_stop_watch();
+        GR_CHECK_EQ(gr_stop_signal(), 0);
+        raise(i ? SIGHUP : SIGINT);
+        GR_CHECK_EQ(gr_stop_signal(), i ? SIGHUP : SIGINT);
+        gr_stop_unwatch();
+    }
+    signal(SIGHUP, SIG_IGN); /* as under nohup */
     gr_stop_watch();
+    raise(SIGHUP);
     GR_CHECK_EQ(gr_stop_signal(), 0);
-    raise(SIGINT);
-    GR_CHECK_EQ(gr_stop_signal(), SIGINT);
     gr_stop_unwatch();
+    GR_CHECK(signal(SIGHUP, SIG_DFL) == SIG_IGN);
     return 0;
 }

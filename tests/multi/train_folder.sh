@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# The folder of a run: one user at a time, a new start where nothing was saved, and room.
+set -euo pipefail
+
+fail() { echo "FAILED: $*" >&2; tail -n 20 ./*.log >&2; exit 1; }
+gradus=$GR_BIN/gradus
+folder=$(mktemp -d "$PWD/run.XXXXXX")
+trap 'jobs -p | xargs -r kill -KILL 2>/dev/null || true; rm -rf "$folder"' EXIT
+cd "$folder"
+small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 2 --progress plain)
+# Steps until a signal comes: a run that is certainly still there.
+endless=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 1000000 --eval_every 0
+    --save_every 0 --log_every 1 --progress plain)
+wait_for() { # PATTERN FILE
+    for _ in $(seq 1 1000); do
+        grep -qs "$1" "$2" && return
+        sleep 0.02
+    done
+    fail "nothing like '$1' in $2"
+}
+refused() { # CODE PATTERN OPTION...
+    local rc=0
+    timeout 30 "$gradus" train shapes "${@:3}" >out.log 2>&1 || rc=$?
+    [ "$rc" = "$1" ] || fail "${*:3}: exit code $rc, expected $1"
+    grep -q -- "$2" out.log || fail "${*:3}: no '$2'"
+}
+
+# Two runs in one folder: the second is refused and told who is there.
+"$gradus" train shapes --output_dir one "${endless[@]}" >one.log 2>&1 &
+pid=$!
+wait_for 'step 2/' one.log
+refused 2 "'one' is used by another run, process $pid;" --output_dir one "${small[@]}"
+refused 2 "'one' is used by another run, process $pid;" --output_dir one --resume
+[ "$(grep -c '"step": 1,' one/metrics.jsonl)" = 1 ] || fail "the second run wrote to the folder"
+
+# Killed before its first checkpoint: --resume says what to do, and a new start begins anew.
+kill -KILL "$pid"
+wait "$pid" || true
+refused 1 "'one' holds no checkpoint; start the run again without --resume" --output_dir one --resume
+refused 0 "'one' holds a run that ended before its first checkpoint; it begins anew" \
+    --output_dir one "${small[@]}" --log_every 1
+[ "$(grep -c '"step": 1,' one/metrics.jsonl)" = 1 ] || fail "records of the dead run stayed"
+refused 2 "'one' holds a run already" --output_dir one "${small[@]}"
+
+# The same after a loss that is no number.
+refused 2 "the loss is .*nan" --output_dir nan "${small[@]}" --optim sgd --lr 1e6
+refused 0 "begins anew" --output_dir nan "${small[@]}"
+
+# Many at the same moment: exactly one begins in a folder, and without --output_dir each
+# has one of its own.
+for i in 1 2 3 4 5 6; do
+    "$gradus" train shapes --output_dir race "${endless[@]}" >"race$i.log" 2>&1 &
+    "$gradus" train shapes "${small[@]}" >"own$i.log" 2>&1 &
+    pids[i]=$!
+done
+for i in 1 2 3 4 5 6; do
+    wait "${pids[i]}" || fail "own$i"
+done
+for _ in $(seq 1 1000); do
+    [ "$(cat race?.log | grep -c "'race' is used by another run")" = 5 ] && break
+    sleep 0.02
+done
+kill -TERM "$(cat race/lock)"
+wait
+[ "$(grep -l "^Training setup" race?.log | wc -l)" = 1 ] || fail "not one run in the folder"
+[ "$(cat own?.log | grep '^  Output:' | sort -u | wc -l)" = 6 ] || fail "runs share a new folder"
+
+# Room for what is kept and one more is asked for at the start.
+refused 1 "bytes free, and 1000001 checkpoint(s) need" --output_dir room "${small[@]}" --keep 1000000
+
+# On a disk that fills up later, saving fails before it touches anything.
+full_disk() {
+    mkdir disk
+    mount -t tmpfs -o size=20m none disk || exit 77
+    refused 0 'Done' --output_dir disk/run "${endless[@]}" --log_every 1000000 --max_steps 4
+    "$gradus" train shapes --output_dir disk/run --resume --progress plain >disk.log 2>&1 &
+    pid=$!
+    wait_for 'Resumed at step 4$' disk.log
+    head -c 100m /dev/zero >disk/filler 2>/dev/null || true
+    kill -TERM "$pid"
+    rc=0
+    wait "$pid" || rc=$?
+    [ "$rc" = 1 ] || fail "exit code $rc on a full disk"
+    grep -q 'saving step [0-9]*: .* bytes free, and 1 checkpoint(s) need .*--resume from step 4,' \
+        disk.log || fail "no word of the full disk"
+    rm disk/filler
+    refused 0 'Resumed at step 4$' --output_dir disk/run --resume --max_steps 8
+}
+if unshare -rm true 2>/dev/null; then
+    rc=0
+    export gradus
+    export -f full_disk wait_for refused fail
+    unshare -rm bash -c "$(declare -p endless); set -euo pipefail; full_disk" || rc=$?
+    [ "$rc" = 0 ] || [ "$rc" = 77 ] || fail "full disk"
+else
+    echo "skipped: a small disk (not permitted here)" >&2
+fi
+
+# Samples are counted, not batches: the second step of this epoch has one sample, and would
+# be thousands of times as fast as the first if it counted for a batch.
+"$gradus" train shapes --output_dir rate --device cpu --n_train 2048 --n_eval 8 --batch_size 2047 \
+    --epochs 1 --log_every 1 --save_every 0 >rate.log 2>&1 || fail "rate"
+sed -n 's/.*samples_per_s": \([0-9.e+]*\).*/\1/p' rate/metrics.jsonl |
+    awk '{ rate[NR] = $1 } END { exit !(NR == 2 && rate[2] < 20 * rate[1]) }' ||
+    fail "rates: $(cat rate/metrics.jsonl)"
