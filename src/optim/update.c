@@ -1,6 +1,6 @@
 /*
  * The update: control (norm, factor, skip) over all gradients, counters, then one node
- * per parameter, in table order. Moments are variables named "optimizer.<kind>.<param>".
+ * per parameter. Moments are variables named "optimizer.<kind>.<param>".
  *
  * Control exists only with clipping or a loss scale. Then every update reads it, so none
  * starts before all buckets are back; without it a bucket's parameters are updated as
@@ -197,7 +197,9 @@ gr_status gr_pass_update(gr_graph *g, const gr_update_config *c)
     if (c->clip_norm > 0 || c->scale_loss)
         GR_TRY(add_control(&u));
     GR_TRY(add_counters(&u));
-    for (int i = 0; i < n_params; i++) {
+    /* From the last parameter to the first: in the order in which their buckets come back,
+     * so that early ones are updated while late ones are still on their way. */
+    for (int i = n_params - 1; i >= 0; i--) {
         if (!g->grads[i])
             continue;
         if (c->optim.kind == GR_OPTIM_SGD)
