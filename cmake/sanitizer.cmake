@@ -13,8 +13,8 @@ if(NOT GR_SANITIZE)
 endif()
 # Not detect_stack_use_after_return: gcc before 14 gives the frames of that mode 32-byte
 # alignment, and vector code that was promised 64 dies in them.
-set(asan "detect_stack_use_after_return=0:strict_string_checks=1")
-set(tsan "halt_on_error=1:second_deadlock_stack=1")
+set(asan "detect_stack_use_after_return=0:strict_string_checks=1:allocator_may_return_null=1")
+set(tsan "halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1")
 set(ubsan "UBSAN_OPTIONS=print_stacktrace=1")
 if(EXISTS ${CMAKE_SOURCE_DIR}/tests/tsan.supp)
   string(APPEND tsan ":suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")

@@ -69,6 +69,9 @@ GR_API gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds,
  * One micro-step: forward, backward, and on every config.accumulate-th call the
  * exchange and the update. Collective then. `lr` counts on the updating call and must be
  * the same on every rank; ranks that exchange on the CPU are compared and refused.
+ * A bad index or label fails the call. On the CPU nothing has changed then; on a GPU it
+ * shows at the next read or sync, after the update, and training is refused until a
+ * snapshot is restored.
  * Feeds are host memory; on return they may be reused. Nothing is allocated once a
  * shape has been run twice. On a GPU the call returns before the work is done.
  */

@@ -29,6 +29,9 @@ static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
                         .device = c->device };
 
     e->place = place;
+    e->has_effect = n->op->has_effect;
+    for (int i = 0; i < n->n_out; i++)
+        e->has_effect = e->has_effect || (n->out[i].alias && n->out[i].var);
     e->src = (void **)gr_arena_array(p->arena, (size_t)n->n_src, sizeof(void *));
     e->out = (void **)gr_arena_array(p->arena, (size_t)n->n_out, sizeof(void *));
     if (!e->src || !e->out)

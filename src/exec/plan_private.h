@@ -27,6 +27,7 @@ typedef struct gr_entry {
     void **src, **out;
     int place;        /* of the node in the order */
     bool is_prepared; /* launch.data is ours to release */
+    bool has_effect;  /* changes something that outlives the run */
 } gr_entry;
 
 /* An input of the graph, and every address that depends on it. */

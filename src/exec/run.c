@@ -140,6 +140,9 @@ gr_status gr_plan_run_entries(gr_plan *p, const gr_run *r, int first, int end)
         gr_entry *e = &p->entries[i];
         gr_status st;
 
+        /* After bad data nothing may change that the caller cannot take back. */
+        if (e->has_effect && p->device->ops->is_host)
+            GR_TRY(gr_plan_check_fault(p, p->bases.fault));
         e->launch.pool = r->pool;
         st = e->kernel->run(&e->launch);
         if (st != GR_OK)

@@ -207,6 +207,14 @@ const gr_value *gr_value_root(const gr_value *v)
     return v;
 }
 
+bool gr_value_views(const gr_value *v, const gr_value *of)
+{
+    /* An output with both is what a node wrote over the variable: the new value. */
+    while (v != of && v->alias && !v->var)
+        v = v->alias;
+    return v == of;
+}
+
 size_t gr_value_bytes(const gr_value *v)
 {
     return (size_t)gr_shape_count(&v->shape) * gr_dtype_bytes(v->dtype);

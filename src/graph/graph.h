@@ -146,6 +146,8 @@ gr_status gr_graph_verify(const gr_graph *g, const char *after_pass) GR_MUST_CHE
 
 /* The value whose memory this one uses: follows alias to its end. */
 const gr_value *gr_value_root(const gr_value *v);
+/* Whether v is `of` or a view of it, its value before anybody wrote it in place. */
+bool gr_value_views(const gr_value *v, const gr_value *of);
 size_t gr_value_bytes(const gr_value *v);
 /* "matmul [128, 784] f32 x [512, 784] f32" into text, for messages. */
 void gr_node_describe(const gr_node *n, char *text, size_t n_bytes);

@@ -88,7 +88,7 @@ static bool writes_var(const gr_node *n, int o, const gr_value **old)
 static bool reads(const gr_node *n, const gr_value *v)
 {
     for (int s = 0; s < n->n_src; s++)
-        if (n->src[s] == v)
+        if (gr_value_views(n->src[s], v))
             return true;
     return false;
 }

@@ -130,6 +130,9 @@ void gr_freeze_at(const char *site, gr_graph *g, gr_value *param)
         return;
     if (!param->var || param->var->kind != GR_VAR_PARAM)
         gr_graph_fail(g, site, "only a parameter can be frozen");
+    else if (g->vars->sealed && !param->var->frozen)
+        gr_graph_fail(g, site, "'%s' was trainable in the first plan and cannot be frozen now",
+                      param->var->name);
     else
         param->var->frozen = true;
 }

@@ -93,7 +93,7 @@ static gr_status check_variable(const check *c, const gr_value *variable)
             continue;
         }
         for (int s = 0; writer && s < n->n_src; s++)
-            if (n->src[s] == variable)
+            if (gr_value_views(n->src[s], variable))
                 return bad(c, n, "reads the old value of a variable that was written before");
     }
     return GR_OK;

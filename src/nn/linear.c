@@ -30,8 +30,10 @@ gr_value *gr_linear_at(const char *site, gr_graph *g, const char *name, gr_value
     gr_value *weight, *bias, *y;
     double bound;
 
-    if (!x)
+    if (!x) {
+        gr_graph_fail(g, site, "linear '%s': the input is NULL", name);
         return NULL;
+    }
     if (k < 1 || n_out < 1) {
         gr_graph_fail(g, site,
                       "linear '%s' of %" PRId64 " outputs: input %s, expected [.., k] with at "

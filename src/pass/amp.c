@@ -46,7 +46,7 @@ static gr_status low_copy(amp *a, gr_node *n, int s)
 
 static bool is_wide_activation(const gr_value *v)
 {
-    return v->dtype == GR_F32 && gr_value_root(v)->space != GR_SPACE_STATE;
+    return v->dtype == GR_F64 || (v->dtype == GR_F32 && gr_value_root(v)->space != GR_SPACE_STATE);
 }
 
 static bool follows_low(const amp *a, const gr_node *n)
@@ -65,7 +65,7 @@ static bool follows_low(const amp *a, const gr_node *n)
 
 static gr_dtype wanted_type(const amp *a, const gr_node *n)
 {
-    if (n->out[0].is_grad || !gr_dtype_is_float(n->out[0].dtype) || n->op->amp == GR_AMP_WIDE)
+    if (n->out[0].is_grad || n->out[0].dtype != GR_F32 || n->op->amp == GR_AMP_WIDE)
         return n->out[0].dtype;
     if (n->op->amp == GR_AMP_LOW || follows_low(a, n))
         return a->low;
@@ -84,9 +84,18 @@ static gr_status retype(amp *a, gr_node *n)
     return n->op->infer(n);
 }
 
+/* What the user made f64 stays so. */
+static bool is_f64(const gr_node *n)
+{
+    for (int s = 0; s < n->n_src; s++)
+        if (n->src[s]->dtype == GR_F64)
+            return true;
+    return n->n_out > 0 && n->out[0].dtype == GR_F64;
+}
+
 static gr_status amp_node(amp *a, gr_node *n)
 {
-    if (n->op->amp == GR_AMP_KEEP)
+    if (n->op->amp == GR_AMP_KEEP || is_f64(n))
         return GR_OK;
     for (int s = 0; s < n->n_src && n->op->amp == GR_AMP_LOW; s++)
         GR_TRY(low_copy(a, n, s));

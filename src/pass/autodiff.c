@@ -12,6 +12,8 @@
 #include "base/alloc.h"
 #include "gradus/ops.h"
 #include "graph/op.h"
+#include "op/map/program.h"
+#include "op/shape/shape.h"
 #include "pass/pass.h"
 
 typedef struct walk {
@@ -147,12 +149,37 @@ static gr_value *make_seed(gr_graph *g, double scale, gr_var *loss_scale)
     g->phase = GR_PHASE_BACKWARD;
     if (loss_scale) {
         seed = gr_mapk_at("loss scale", g, "mul", gr_graph_var(g, "loss scale", loss_scale), scale);
+        seed = gr_cast_at("loss scale", g, seed, g->loss->dtype);
         seed = gr_reshape_at("loss scale", g, seed, g->loss->shape);
     } else {
         seed = gr_fill_at("loss gradient", g, g->loss->dtype, g->loss->shape, scale);
     }
     g->phase = GR_PHASE_FORWARD;
     return seed;
+}
+
+/* Sums of contributions, and moves of elements: what a gradient is made of must be as wide
+ * as the gradient. */
+static bool is_made_of_sources(const gr_node *n)
+{
+    const gr_program *p;
+
+    if (n->op == &gr_op_reshape || n->op == &gr_op_transpose)
+        return true;
+    if (n->op != &gr_op_map || n->n_src != 2)
+        return false;
+    p = n->attr;
+    return p->n_instr == 1 && p->instr[0].fn == GR_FN_ADD;
+}
+
+static void mark_grad(gr_value *v)
+{
+    if (v->is_grad)
+        return;
+    v->is_grad = true;
+    if (v->node->phase == GR_PHASE_BACKWARD && is_made_of_sources(v->node))
+        for (int s = 0; s < v->node->n_src; s++)
+            mark_grad(v->node->src[s]);
 }
 
 static gr_status set_grads(gr_graph *g, gr_value *const *x, gr_value *const *dx, int n)
@@ -164,7 +191,7 @@ static gr_status set_grads(gr_graph *g, gr_value *const *x, gr_value *const *dx,
     for (int i = 0; i < n; i++) {
         g->grads[x[i]->var->index] = dx[i];
         if (dx[i])
-            dx[i]->is_grad = true;
+            mark_grad(dx[i]);
     }
     return GR_OK;
 }

@@ -106,9 +106,13 @@ static gr_status sync_bucket(gr_graph *g, const gr_buckets *b, const gr_bucket *
 
 gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg)
 {
-    for (int s = 0; s < b->n_slots; s++)
-        if (g->grads[b->var[s]->index]->space != GR_SPACE_EXCHANGE)
+    for (int s = 0; s < b->n_slots; s++) {
+        const gr_value *grad = g->grads[b->var[s]->index];
+
+        /* One that lies in another parameter's slot is shared with it: copied, too. */
+        if (grad->space != GR_SPACE_EXCHANGE || grad->offset != b->offset[s])
             GR_TRY(place(g, b, s));
+    }
     for (int i = 0; i < b->n_buckets; i++)
         GR_TRY(sync_bucket(g, b, &b->bucket[i], pg));
     g->phase = GR_PHASE_FORWARD;

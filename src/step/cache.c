@@ -9,6 +9,22 @@
 #include "base/size.h"
 #include "step/private.h"
 
+gr_status gr_step_check_feeds(const gr_named *feeds, int n_feeds)
+{
+    if (n_feeds < 0 || (n_feeds > 0 && !feeds))
+        return gr_fail(GR_ERR_ARG, "%d feeds at address %p", n_feeds, (const void *)feeds);
+    for (int i = 0; i < n_feeds; i++) {
+        gr_status st;
+
+        if (!feeds[i].name)
+            return gr_fail(GR_ERR_ARG, "feed %d has no name", i);
+        st = gr_shape_check(&feeds[i].shape, feeds[i].dtype);
+        if (st != GR_OK)
+            return gr_wrap(st, "feed '%s'", feeds[i].name);
+    }
+    return GR_OK;
+}
+
 static bool same_feeds(const gr_entry *e, gr_role role, const gr_named *feeds, int n_feeds)
 {
     if (e->role != role || e->n_feeds != n_feeds)
@@ -44,10 +60,6 @@ static gr_status keep_feeds(gr_entry *e, const gr_named *feeds, int n_feeds)
         return GR_ERR_NOMEM;
     e->n_feeds = n_feeds;
     for (int i = 0; i < n_feeds; i++) {
-        gr_status st = gr_shape_check(&feeds[i].shape, feeds[i].dtype);
-
-        if (st != GR_OK)
-            return gr_wrap(st, "feed '%s'", feeds[i].name);
         e->feeds[i] = feeds[i];
         e->feeds[i].mem = NULL;
         e->feeds[i].name = gr_strdup(feeds[i].name);
@@ -100,11 +112,13 @@ static gr_status grow_slots(gr_step *s, const gr_entry *e)
     if (gr_step_is_host(s) || need <= s->slot_bytes)
         return GR_OK;
     GR_TRY(ops->sync(s->device));
+    s->slot_bytes = 0; /* until both are there */
     for (int i = 0; i < 2; i++) {
         ops->host_free(s->device, s->slot[i]);
         s->slot[i] = NULL;
-        GR_TRY(ops->host_alloc(s->device, need, &s->slot[i]));
     }
+    for (int i = 0; i < 2; i++)
+        GR_TRY(ops->host_alloc(s->device, need, &s->slot[i]));
     s->slot_bytes = need;
     return GR_OK;
 }
@@ -118,6 +132,10 @@ static gr_status fill_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int 
     GR_TRY(keep_feeds(e, feeds, n_feeds));
     GR_TRY(gr_step_build(s, e->role, e->feeds, n_feeds, &e->graph));
     GR_TRY(gr_step_seal(s));
+    if (e->graph->control) { /* its place is behind the variables: see state.c */
+        e->graph->control->space = GR_SPACE_STATE;
+        e->graph->control->offset = s->vars->n_bytes;
+    }
     GR_TRY(gr_plan_create(&e->plan, e->graph, &pc));
     GR_TRY(place_inputs(s, e));
     GR_TRY(grow_slots(s, e));
@@ -162,6 +180,11 @@ static gr_status make_entry(gr_step *s, gr_role role, const gr_named *feeds, int
 
 fail:
     gr_entry_destroy(s, e);
+    if (!s->sealed) { /* what a failed first trace left must not meet the next one */
+        s->vars->n = 0;
+        s->vars->sealed = false;
+        s->has_buckets = false;
+    }
     return st;
 }
 
@@ -170,11 +193,7 @@ gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_f
 {
     gr_entry *e = NULL;
 
-    if (n_feeds < 0 || (n_feeds > 0 && !feeds))
-        return gr_fail(GR_ERR_ARG, "%d feeds at address %p", n_feeds, (const void *)feeds);
-    for (int i = 0; i < n_feeds; i++)
-        if (!feeds[i].name)
-            return gr_fail(GR_ERR_ARG, "feed %d has no name", i);
+    GR_TRY(gr_step_check_feeds(feeds, n_feeds));
     for (int i = 0; i < s->n_entries && !e; i++)
         if (same_feeds(s->entries[i], role, feeds, n_feeds))
             e = s->entries[i];

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "op/map/program.h"
 #include "step/private.h"
 
 typedef struct build {
@@ -52,6 +53,23 @@ static gr_status trace(build *b)
     GR_TRY(gr_graph_status(b->g));
     if (trains(b) && !b->g->loss)
         return gr_fail(GR_ERR_ARG, "the training trace did not call gr_loss()");
+    return GR_OK;
+}
+
+/* An output that is an input, or a parameter in training, would show the caller's memory or
+ * the value after the update: it gets a copy of its own. */
+static gr_status outputs(build *b)
+{
+    for (int i = 0; i < b->g->n_outputs; i++) {
+        gr_value **v = &b->g->outputs[i].value;
+        gr_space space = gr_value_root(*v)->space;
+        gr_program copy = { .shape = (*v)->shape, .dtype = (*v)->dtype, .n_src = 1 };
+
+        if (space != GR_SPACE_INPUT && !(space == GR_SPACE_STATE && trains(b)))
+            continue;
+        *v = gr_map_add(b->g, (*v)->node->site, v, &copy);
+        GR_TRY(gr_graph_status(b->g));
+    }
     return GR_OK;
 }
 
@@ -102,9 +120,7 @@ static gr_status autodiff(build *b)
         return gr_fail(GR_ERR_ARG, "nothing to train: the loss depends on no parameter that is "
                                    "not frozen");
     GR_TRY(check_slots(b->s, b->g));
-    if (accumulates(b) || exchanges(b))
-        return gr_pass_fill_slots(b->g, &b->s->buckets);
-    return GR_OK;
+    return gr_pass_fill_slots(b->g, &b->s->buckets);
 }
 
 static gr_status amp(build *b)
@@ -151,10 +167,15 @@ static const struct pass {
     bool (*wanted)(const build *b);
     gr_status (*run)(build *b);
 } passes[] = {
-    { "trace", always, trace },  { "autodiff", trains, autodiff },
-    { "amp", has_amp, amp },     { "accumulate", accumulates, accumulate },
-    { "sync", exchanges, sync }, { "update", updates, update },
-    { "prune", always, prune },  { "hoist", hoists, hoist },
+    { "trace", always, trace },
+    { "outputs", always, outputs },
+    { "autodiff", trains, autodiff },
+    { "amp", has_amp, amp },
+    { "accumulate", accumulates, accumulate },
+    { "sync", exchanges, sync },
+    { "update", updates, update },
+    { "prune", always, prune },
+    { "hoist", hoists, hoist },
 };
 
 #define N_PASSES ((int)(sizeof(passes) / sizeof(passes[0])))

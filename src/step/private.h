@@ -67,6 +67,7 @@ struct gr_step {
 
     int micro;
     int64_t n_updates;
+    bool saw_bad_data; /* a fault on a device came to light after its update: see step.h */
 };
 
 static inline bool gr_step_is_host(const gr_step *s)
@@ -83,6 +84,8 @@ gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_f
                         gr_graph **out) GR_MUST_CHECK;
 gr_status gr_step_check_pass_name(const char *name) GR_MUST_CHECK;
 
+/* cache.c: names, types and shapes are sound. */
+gr_status gr_step_check_feeds(const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
 /* cache.c: the entry for these feeds, made when there is none. */
 gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
                         gr_entry **out) GR_MUST_CHECK;

@@ -57,13 +57,17 @@ static gr_status poll_group(void *pg)
     return gr_pg_poll(pg);
 }
 
-/* A fault is reported once: the caller may go on with better data. */
-static gr_status take_fault(gr_step *s)
+/* A fault is reported once. On the host it stopped the run before anything was changed,
+ * so the caller may go on with better data; elsewhere it shows only after the update. */
+static gr_status take_fault(gr_step *s, gr_status st)
 {
-    gr_status st = s->last ? gr_plan_check_fault(s->last->plan, s->bases.fault) : GR_OK;
-
-    if (st != GR_OK)
+    if (st == GR_OK && s->bases.fault && s->bases.fault->is_set)
+        st = s->last ? gr_plan_check_fault(s->last->plan, s->bases.fault)
+                     : gr_fail(GR_ERR_ARG, "an index was out of range in an earlier run");
+    if (st != GR_OK && s->bases.fault && s->bases.fault->is_set) {
+        s->saw_bad_data = !gr_step_is_host(s);
         memset(s->bases.fault, 0, sizeof(*s->bases.fault));
+    }
     return st;
 }
 
@@ -97,9 +101,7 @@ static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n
     }
     s->last = e;
     st = gr_plan_run(e->plan, &r);
-    if (st != GR_OK)
-        memset(s->bases.fault, 0, sizeof(*s->bases.fault));
-    return st;
+    return gr_step_is_host(s) ? take_fault(s, st) : st;
 }
 
 gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_feeds)
@@ -118,12 +120,13 @@ gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_f
 /* What would ruin the weights without a word. */
 static gr_status check_training(const gr_named *feeds, int n_feeds, double lr)
 {
+    GR_TRY(gr_step_check_feeds(feeds, n_feeds));
     if (!(lr >= 0 && lr <= (double)FLT_MAX))
         return gr_fail(GR_ERR_ARG, "the learning rate is %g, must be a number from 0 up", lr);
-    for (int i = 0; feeds && i < n_feeds; i++)
+    for (int i = 0; i < n_feeds; i++)
         if (gr_shape_count(&feeds[i].shape) == 0)
             return gr_fail(GR_ERR_ARG, "feed '%s' is empty: there is nothing to train on",
-                           feeds[i].name ? feeds[i].name : "");
+                           feeds[i].name);
     return GR_OK;
 }
 
@@ -132,6 +135,8 @@ gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double l
     gr_entry *e;
 
     GR_TRY(check_training(feeds, n_feeds, lr));
+    if (s->saw_bad_data)
+        return gr_fail(GR_ERR_ARG, "an update was made from bad data; restore a snapshot first");
     if (!s->sealed)
         GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
     GR_TRY(gr_step_entry(s, train_role(s), feeds, n_feeds, &e));
@@ -153,7 +158,7 @@ gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
 gr_status gr_step_sync(gr_step *s)
 {
     GR_TRY(s->device->ops->sync(s->device));
-    return take_fault(s);
+    return take_fault(s, GR_OK);
 }
 
 static const gr_value *find_output(const gr_entry *e, const char *name)
@@ -201,7 +206,7 @@ gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst)
     if (!output || (!dst.mem && dst.n_elem > 0))
         return gr_fail(GR_ERR_ARG, "read: no name or no memory");
     if (!s->last)
-        return gr_fail(GR_ERR_ARG, "read: nothing has run yet");
+        return gr_fail(GR_ERR_ARG, "read: nothing has run since the last new plan was made");
     v = find_output(s->last, output);
     GR_TRY(check_read(v, output, dst));
     GR_TRY(s->device->ops->download(s->device, dst.mem, gr_plan_address(s->last->plan, v),
@@ -234,7 +239,6 @@ static int64_t count_params(const gr_vars *vars)
 gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out)
 {
     float control[GR_CONTROL_COUNT] = { 1, 0, NAN, 1 };
-    const gr_value *c = s->last ? s->last->graph->control : NULL;
     float scale = 1;
     int64_t skipped = 0;
 
@@ -242,9 +246,9 @@ gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out)
         return gr_fail(GR_ERR_ARG, "stats: out is NULL");
     GR_TRY(read_var(s, GR_VAR_SCALE, &scale, sizeof(scale)));
     GR_TRY(read_var(s, GR_VAR_SKIPPED, &skipped, sizeof(skipped)));
-    if (c)
-        GR_TRY(s->device->ops->download(s->device, control, gr_plan_address(s->last->plan, c),
-                                        sizeof(control)));
+    if (s->sealed)
+        GR_TRY(s->device->ops->download(
+            s->device, control, (char *)s->bases.state + s->vars->n_bytes, sizeof(control)));
     GR_TRY(gr_step_sync(s));
     *out = (gr_step_stats){
         .n_steps = s->n_updates,

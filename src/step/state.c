@@ -2,28 +2,38 @@
  * State: laid out at the first plan, given out as a snapshot and taken back. Also the
  * arena, which grows to the largest plan's need.
  */
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "op/update/update.h"
 #include "step/private.h"
 
 #define KEY_STEP "gradus.step"
 #define KEY_SEED "gradus.seed"
 
+/* Behind the variables lies the control value of the last update: it outlives the runs
+ * that follow, evaluations among them. */
+static size_t state_bytes(const gr_step *s)
+{
+    return s->vars->n_bytes + sizeof(float[GR_CONTROL_COUNT]);
+}
+
 static gr_status fill_state(gr_step *s)
 {
+    static const float no_control[GR_CONTROL_COUNT] = { 1, 0, NAN, 1 };
     const gr_backend_ops *ops = s->device->ops;
     void *host;
     gr_status st;
 
-    if (gr_step_is_host(s))
-        return gr_vars_fill(s->vars, s->c.seed, s->bases.state);
-    GR_TRY(ops->host_alloc(s->device, s->vars->n_bytes + 1, &host));
+    GR_TRY(ops->host_alloc(s->device, state_bytes(s), &host));
+    memcpy((char *)host + s->vars->n_bytes, no_control, sizeof(no_control));
     st = gr_vars_fill(s->vars, s->c.seed, host);
     if (st == GR_OK)
-        st = ops->upload(s->device, s->bases.state, host, s->vars->n_bytes);
+        st = ops->upload(s->device, s->bases.state, host, state_bytes(s));
     if (st == GR_OK)
         st = ops->sync(s->device);
     ops->host_free(s->device, host);
@@ -52,14 +62,18 @@ gr_status gr_step_seal(gr_step *s)
     s->can_train = s->has_buckets;
     if (s->can_train)
         GR_TRY(gr_step_compare(s));
-    GR_TRY(ops->alloc(s->device, s->vars->n_bytes + 1, &s->bases.state));
-    if (gr_step_is_host(s)) {
+    /* Each only once: a seal that failed half-way is tried again. */
+    if (!s->bases.state)
+        GR_TRY(ops->alloc(s->device, state_bytes(s), &s->bases.state));
+    if (!s->scalars && gr_step_is_host(s)) {
         GR_TRY(ops->alloc(s->device, sizeof(gr_scalars), &mem));
         s->scalars = mem;
     }
-    GR_TRY(ops->host_alloc(s->device, sizeof(gr_fault), &mem));
-    memset(mem, 0, sizeof(gr_fault));
-    s->bases.fault = mem;
+    if (!s->bases.fault) {
+        GR_TRY(ops->host_alloc(s->device, sizeof(gr_fault), &mem));
+        memset(mem, 0, sizeof(gr_fault));
+        s->bases.fault = mem;
+    }
     GR_TRY(fill_state(s));
     if (s->can_train)
         GR_TRY(alloc_exchange(s));
@@ -75,21 +89,54 @@ gr_status gr_step_bind(gr_step *s, gr_entry *e)
     return gr_plan_bind(e->plan, &b);
 }
 
+/* Puts all plans on `arena`, in place of the old one. */
+static gr_status move_arena(gr_step *s, void *arena, size_t n_bytes)
+{
+    s->device->ops->free(s->device, s->bases.arena);
+    s->bases.arena = arena;
+    s->arena_bytes = n_bytes;
+    s->last = NULL; /* its outputs lay in the old one */
+    for (int i = 0; i < s->n_entries; i++)
+        GR_TRY(gr_step_bind(s, s->entries[i]));
+    return GR_OK;
+}
+
+/* Without an arena no plan may stay: its addresses point nowhere. */
+static void drop_entries(gr_step *s)
+{
+    for (int i = 0; i < s->n_entries; i++)
+        gr_entry_destroy(s, s->entries[i]);
+    s->n_entries = 0;
+    s->last = NULL;
+    s->arena_bytes = 0;
+}
+
 gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes)
 {
     const gr_backend_ops *ops = s->device->ops;
+    void *arena = NULL;
+    gr_error error;
+    gr_status st;
 
     if (s->bases.arena && n_bytes <= s->arena_bytes)
         return GR_OK;
     GR_TRY(ops->sync(s->device));
+    st = ops->alloc(s->device, n_bytes + 1, &arena);
+    if (st == GR_OK)
+        return move_arena(s, arena, n_bytes);
+    if (!s->bases.arena)
+        return st;
+    /* There may be room for the new one where the old one lies; else the old comes back. */
+    gr_error_take(&error, st);
     ops->free(s->device, s->bases.arena);
     s->bases.arena = NULL;
-    s->last = NULL; /* its outputs lay in the old arena */
-    GR_TRY(ops->alloc(s->device, n_bytes + 1, &s->bases.arena));
-    s->arena_bytes = n_bytes;
-    for (int i = 0; i < s->n_entries; i++)
-        GR_TRY(gr_step_bind(s, s->entries[i]));
-    return GR_OK;
+    if (ops->alloc(s->device, n_bytes + 1, &arena) == GR_OK)
+        return move_arena(s, arena, n_bytes);
+    if (ops->alloc(s->device, s->arena_bytes + 1, &arena) == GR_OK)
+        GR_TRY(move_arena(s, arena, s->arena_bytes));
+    else
+        drop_entries(s);
+    return gr_error_raise(&error);
 }
 
 static gr_status check_between_updates(const gr_step *s, const char *what)
@@ -181,8 +228,9 @@ static gr_status read_number(const gr_snapshot *snap, const char *key, uint64_t 
 
     if (!text)
         return gr_fail(GR_ERR_ARG, "restore: the snapshot has no entry '%s'", key);
+    errno = 0;
     *out = strtoull(text, &end, 10);
-    if (end == text || *end != '\0')
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0)
         return gr_fail(GR_ERR_FORMAT, "restore: entry '%s' is '%s', not a number", key, text);
     return GR_OK;
 }
@@ -217,8 +265,11 @@ gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap)
     GR_TRY(check_snapshot(s, snap));
     GR_TRY(read_number(snap, KEY_STEP, &step));
     GR_TRY(read_number(snap, KEY_SEED, &seed));
+    if (step > INT64_MAX)
+        return gr_fail(GR_ERR_FORMAT, "restore: entry '%s' is out of range", KEY_STEP);
     GR_TRY(write_state(s, snap));
     s->n_updates = (int64_t)step;
     s->c.seed = seed;
+    s->saw_bad_data = false;
     return GR_OK;
 }

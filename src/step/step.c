@@ -1,4 +1,5 @@
 /* Creating and ending a step; checking what the caller asks for. */
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +26,8 @@ static gr_status check_config(const gr_step_config *c)
     GR_TRY(check_counts(c));
     if (!(c->clip_norm >= 0))
         return gr_fail(GR_ERR_ARG, "step: clip_norm is %g, must be 0 or more", c->clip_norm);
-    if (!(c->init_scale > 0))
-        return gr_fail(GR_ERR_ARG, "step: init_scale is %g, must be positive", c->init_scale);
+    if (!(c->init_scale >= (double)FLT_MIN && c->init_scale <= (double)FLT_MAX))
+        return gr_fail(GR_ERR_ARG, "step: init_scale is %g, must be a positive f32", c->init_scale);
     if (c->amp != GR_AMP_NONE && c->amp != GR_AMP_BF16 && c->amp != GR_AMP_F16)
         return gr_fail(GR_ERR_ARG, "step: unknown amp %d", (int)c->amp);
     if (c->dump_after)

@@ -2,6 +2,7 @@
  * CPU kernels of the update: the same code around three sets of loops. Work is cut at
  * fixed places, so the result does not depend on the number of threads.
  */
+#include <float.h>
 #include <math.h>
 
 #include "base/cpu.h"
@@ -172,10 +173,10 @@ static gr_status run_scale(const gr_launch *l)
     int64_t *good = l->out[1];
 
     if (skips(l->src[2])) {
-        *scale *= 0.5f;
+        *scale = *scale * 0.5f < FLT_MIN ? FLT_MIN : *scale * 0.5f;
         *good = 0;
     } else if (++*good == GROW_EVERY) {
-        *scale *= 2.0f;
+        *scale = *scale > FLT_MAX / 2 ? *scale : *scale * 2.0f;
         *good = 0;
     }
     return GR_OK;

@@ -11,6 +11,7 @@
 #include "backend/cuda/cuda.h"
 #include "op/module_cuda.h"
 
+#include <float.h>
 #include <math.h>
 
 #define BLOCK      256
@@ -245,10 +246,10 @@ static gr_status count_run(const gr_launch *l)
 static __global__ void scale_update(float *scale, int64_t *good, const float *control)
 {
     if (skips(control)) {
-        *scale *= 0.5f;
+        *scale = *scale * 0.5f < FLT_MIN ? FLT_MIN : *scale * 0.5f;
         *good = 0;
     } else if (++*good == GROW_EVERY) {
-        *scale *= 2.0f;
+        *scale = *scale > FLT_MAX / 2 ? *scale : *scale * 2.0f;
         *good = 0;
     }
 }

@@ -1,0 +1,296 @@
+/*
+ * Unusual but legal graphs and calls, each of which once went wrong: outputs that are inputs
+ * or parameters, shared gradients, tied weights under amp, bad data, plans that do not fit.
+ */
+#include <pthread.h>
+
+#include "check.h"
+#include "gradus/gradus.h"
+
+static gr_step *open_step(gr_trace_fn *trace, gr_step_config c)
+{
+    gr_step *s;
+
+    c.trace = trace;
+    c.device = "cpu";
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    return s;
+}
+
+static const gr_step_config defaults = GR_STEP_CONFIG_INIT;
+
+static float read1(gr_step *s, const char *name)
+{
+    float x = -99;
+
+    GR_CHECK_OK(gr_step_read(s, name, (gr_vec){ &x, 1, GR_F32 }));
+    return x;
+}
+
+static gr_status trace_outputs(gr_graph *g, void *user)
+{
+    gr_value *x = gr_input(g, "x");
+    gr_value *w = gr_param(g, "w", GR_SHAPE(1), gr_init_const(3));
+
+    (void)user;
+    gr_output(g, "x", x);
+    gr_output(g, "w", w);
+    gr_loss(g, gr_reshape(g, gr_mul(g, w, gr_fill(g, GR_F32, GR_SHAPE(1), 1)), GR_SCALAR));
+    return gr_graph_status(g);
+}
+
+static void test_outputs_keep_their_value(void)
+{
+    gr_step *s = open_step(trace_outputs, defaults);
+    float x = 1;
+    gr_named feed = { "x", GR_F32, GR_SHAPE(1), &x };
+
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 1));
+    x = 77; /* the caller's to reuse */
+    GR_CHECK(read1(s, "x") == 1);
+    GR_CHECK(read1(s, "w") == 3); /* before the update: what the loss was made of */
+    GR_CHECK(read1(s, "loss") == 3);
+    GR_CHECK_OK(gr_step_eval(s, &feed, 1));
+    GR_CHECK(read1(s, "w") == 2);
+    gr_step_destroy(s);
+}
+
+/* ---- bad data changes nothing ---- */
+
+static gr_status trace_rows(gr_graph *g, void *user)
+{
+    gr_value *table = gr_param(g, "table", GR_SHAPE(4, 2), gr_init_const(1));
+
+    (void)user;
+    gr_loss(g, gr_sum(g, gr_gather(g, table, gr_input(g, "i")), GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
+static void test_bad_data_changes_nothing(int accumulate)
+{
+    gr_step_config c = defaults;
+    int32_t good[2] = { 1, 2 }, bad[2] = { 1, 9 };
+    gr_named feed = { "i", GR_I32, GR_SHAPE(2), good };
+    gr_snapshot *a, *b;
+    gr_step *s, *t;
+
+    c.accumulate = accumulate;
+    c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
+    s = open_step(trace_rows, c);
+    t = open_step(trace_rows, c);
+    for (int i = 0; i < 2 * accumulate; i++) {
+        feed.mem = good;
+        GR_CHECK_OK(gr_step_train(s, &feed, 1, 0.1));
+        GR_CHECK_OK(gr_step_train(t, &feed, 1, 0.1));
+        feed.mem = bad;
+        GR_CHECK_FAILS(gr_step_train(t, &feed, 1, 0.1), GR_ERR_ARG, "index 9 at row 1");
+    }
+    GR_CHECK_OK(gr_step_save(s, &a));
+    GR_CHECK_OK(gr_step_save(t, &b));
+    for (int i = 0; i < gr_snapshot_count(a); i++) {
+        const gr_named *x = gr_snapshot_at(a, i), *y = gr_snapshot_find(b, x->name);
+
+        GR_CHECK_EQ(
+            memcmp(x->mem, y->mem, (size_t)gr_shape_count(&x->shape) * gr_dtype_bytes(x->dtype)),
+            0);
+    }
+    gr_snapshot_destroy(a);
+    gr_snapshot_destroy(b);
+    gr_step_destroy(s);
+    gr_step_destroy(t);
+}
+
+/* ---- gradients: tied, viewed and shared ---- */
+
+/* 257 rows of ones: a count that bf16 cannot hold. user: 0 plain, 1 tied, 2 through a view. */
+static gr_status trace_tied(gr_graph *g, void *user)
+{
+    int how = *(int *)user;
+    gr_value *x = gr_input(g, "x");
+    gr_value *w = gr_param(g, "w", how == 2 ? GR_SHAPE(1) : GR_SHAPE(1, 1), gr_init_const(0));
+    gr_value *y = gr_matmul(g, x, how == 2 ? gr_reshape(g, w, GR_SHAPE(1, 1)) : w);
+
+    if (how == 1)
+        y = gr_add(g, y, gr_matmul(g, x, w));
+    gr_loss(g, gr_sum(g, y, GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
+static void test_gradients_stay_wide(int how, double want)
+{
+    static float x[257];
+    gr_named feed = { "x", GR_F32, GR_SHAPE(257, 1), x };
+    gr_step_config c = defaults;
+    gr_snapshot *snap;
+    gr_step *s;
+
+    for (int i = 0; i < 257; i++)
+        x[i] = 1;
+    c.amp = GR_AMP_BF16;
+    c.user = &how;
+    s = open_step(trace_tied, c);
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 1));
+    GR_CHECK_OK(gr_step_save(s, &snap));
+    GR_CHECK_NEAR(-*(const float *)gr_snapshot_find(snap, "w")->mem, want, 0);
+    gr_snapshot_destroy(snap);
+    gr_step_destroy(s);
+}
+
+static gr_status trace_shared(gr_graph *g, void *user)
+{
+    gr_value *a = gr_param(g, "a", GR_SHAPE(4), gr_init_const(0));
+    gr_value *b = gr_param(g, "b", GR_SHAPE(4), gr_init_const(0));
+
+    (void)user;
+    gr_loss(g, gr_sum(g, gr_mul(g, gr_add(g, a, b), gr_input(g, "x")), GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
+static void *shared_rank(void *arg)
+{
+    gr_pg *pg = arg;
+    float x[4] = { 1, 2, 3, 4 };
+    gr_named feed = { "x", GR_F32, GR_SHAPE(4), x };
+    gr_step_config c = defaults;
+    gr_snapshot *snap;
+    gr_step *s;
+
+    c.pg = pg;
+    c.bucket_bytes = c.first_bucket_bytes = 1;
+    s = open_step(trace_shared, c);
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 1));
+    GR_CHECK_OK(gr_step_save(s, &snap));
+    for (int i = 0; i < 4; i++) {
+        GR_CHECK_NEAR(((const float *)gr_snapshot_find(snap, "a")->mem)[i], -x[i], 0);
+        GR_CHECK_NEAR(((const float *)gr_snapshot_find(snap, "b")->mem)[i], -x[i], 0);
+    }
+    gr_snapshot_destroy(snap);
+    gr_step_destroy(s);
+    gr_pg_destroy(pg);
+    return NULL;
+}
+
+static void test_shared_gradient_in_two_buckets(void)
+{
+    gr_pg_config pc = GR_PG_CONFIG_INIT;
+    gr_pg *pg[2];
+    pthread_t t[2];
+
+    GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
+    for (int i = 0; i < 2; i++)
+        GR_CHECK_EQ(pthread_create(&t[i], NULL, shared_rank, pg[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+}
+
+/* ---- f64 under amp ---- */
+
+static gr_status trace_f64(gr_graph *g, void *user)
+{
+    gr_value *x = gr_input(g, "x");
+    gr_value *y = gr_matmul(g, x, gr_param(g, "w", GR_SHAPE(1, 1), gr_init_const(1)));
+    gr_value *d = gr_sub(g, y, gr_input(g, "target"));
+
+    (void)user;
+    gr_output(g, "d", d);
+    gr_loss(g, gr_mean(g, gr_cast(g, d, GR_F32), GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
+static void test_amp_leaves_f64_alone(void)
+{
+    float x = 7;
+    double target = 1000.125, d = 0;
+    gr_named feeds[2] = { { "x", GR_F32, GR_SHAPE(1, 1), &x },
+                          { "target", GR_F64, GR_SHAPE(1, 1), &target } };
+    gr_step_config c = defaults;
+    gr_step *s;
+
+    c.amp = GR_AMP_BF16;
+    s = open_step(trace_f64, c);
+    GR_CHECK_OK(gr_step_train(s, feeds, 2, 0.1));
+    GR_CHECK_OK(gr_step_read(s, "d", (gr_vec){ &d, 1, GR_F64 }));
+    GR_CHECK_NEAR(d, 7 - 1000.125, 0);
+    gr_step_destroy(s);
+}
+
+/* ---- calls in odd order ---- */
+
+static gr_status trace_linear(gr_graph *g, void *user)
+{
+    (void)user;
+    gr_loss(g,
+            gr_mean(g, gr_square(g, gr_linear(g, "fc", gr_input(g, "x"), 3)), GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
+static void test_first_plan_may_fail(void)
+{
+    float x[10] = { 0 };
+    gr_named feed = { "x", GR_F32, GR_SHAPE(2, 5), x };
+    gr_step *s = open_step(trace_linear, defaults);
+
+    feed.shape.dim[1] = 0; /* no features: refused by the layer */
+    GR_CHECK_FAILS(gr_step_plan(s, true, &feed, 1), GR_ERR_ARG, "linear 'fc'");
+    feed.shape.n_dims = 40;
+    GR_CHECK_FAILS(gr_step_train(s, &feed, 1, 0.1), GR_ERR_ARG, "dimensions");
+    feed.shape = GR_SHAPE(2, 4);
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 0.1));
+    feed.shape = GR_SHAPE(2, 5);
+    GR_CHECK_FAILS(gr_step_train(s, &feed, 1, 0.1), GR_ERR_ARG, "now asked for as");
+    feed.shape = GR_SHAPE(2, 4);
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 0.1));
+    gr_step_destroy(s);
+}
+
+static void test_plan_that_does_not_fit(void)
+{
+    float x[8] = { 1 };
+    gr_named feed = { "x", GR_F32, GR_SHAPE(2, 4), x };
+    gr_step *s = open_step(trace_linear, defaults);
+
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 0.1));
+    feed.shape = GR_SHAPE((int64_t)1 << 48, 4);
+    GR_CHECK_FAILS(gr_step_plan(s, true, &feed, 1), GR_ERR_NOMEM, "");
+    feed.shape = GR_SHAPE(2, 4);
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 0.1)); /* the old plan still has its memory */
+    gr_step_destroy(s);
+}
+
+static void test_norm_outlives_evaluation(void)
+{
+    float x[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    gr_named feed = { "x", GR_F32, GR_SHAPE(2, 4), x };
+    gr_step_config c = defaults;
+    gr_step_stats a, b;
+    gr_step *s;
+
+    c.clip_norm = 1;
+    s = open_step(trace_linear, c);
+    GR_CHECK_OK(gr_step_plan(s, true, &feed, 1));
+    GR_CHECK_OK(gr_step_get_stats(s, &a));
+    GR_CHECK(isnan(a.grad_norm));
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 0.1));
+    GR_CHECK_OK(gr_step_get_stats(s, &a));
+    GR_CHECK(a.grad_norm > 0);
+    GR_CHECK_OK(gr_step_eval(s, &feed, 1));
+    GR_CHECK_OK(gr_step_get_stats(s, &b));
+    GR_CHECK(a.grad_norm == b.grad_norm);
+    gr_step_destroy(s);
+}
+
+int main(void)
+{
+    test_outputs_keep_their_value();
+    test_bad_data_changes_nothing(1);
+    test_bad_data_changes_nothing(2);
+    test_gradients_stay_wide(0, 257);
+    test_gradients_stay_wide(1, 514);
+    test_gradients_stay_wide(2, 257);
+    test_shared_gradient_in_two_buckets();
+    test_amp_leaves_f64_alone();
+    test_first_plan_may_fail();
+    test_plan_that_does_not_fit();
+    test_norm_outlives_evaluation();
+    return 0;
+}
