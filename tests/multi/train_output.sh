@@ -40,7 +40,7 @@ for words in "--help" "train --help" "version"; do
 done
 
 # A terminal gets a line that redraws itself; a dumb one plain lines.
-if command -v script >where.txt; then
+if command -v script >where.txt && script -qec true /dev/null >where.txt 2>&1 </dev/null; then
     for term in xterm dumb; do
         TERM=$term script -qec "$gradus train shapes --output_dir $term --device cpu --n_train 2048 \
             --n_eval 64 --epochs 1" /dev/null >"$term.out" </dev/null || fail "terminal $term"
@@ -48,5 +48,5 @@ if command -v script >where.txt; then
     grep -q $'\033' xterm.out || fail "no live line on a terminal"
     ! grep -q $'\033' dumb.out || fail "codes on a dumb terminal"
 else
-    echo "script is not installed: terminals not tried" >&2
+    echo "no script(1), or no terminals for it: not tried" >&2
 fi

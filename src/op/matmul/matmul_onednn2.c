@@ -1,6 +1,8 @@
 /* Matrix products by oneDNN, API 2.x (Debian 12). See matmul_onednn_body.h. */
 #include "op/matmul/matmul_onednn.h"
 
+#define ONEDNN_PARTS(n_threads) (n_threads)
+
 static gr_status check(dnnl_status_t s, const char *what);
 
 static gr_status make_memory(part *t, dnnl_engine_t engine, const dnnl_memory_desc_t md[3],

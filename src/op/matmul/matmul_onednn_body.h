@@ -162,8 +162,8 @@ gr_status gr_matmul_onednn_prepare(gr_prepare *p)
 
     if (!made)
         return GR_ERR_NOMEM;
-    made->n_parts = p->n_threads;
-    made->parts = gr_calloc((size_t)p->n_threads, sizeof(*made->parts));
+    made->n_parts = ONEDNN_PARTS(p->n_threads);
+    made->parts = gr_calloc((size_t)made->n_parts, sizeof(*made->parts));
     if (!made->parts) {
         gr_free(made);
         return GR_ERR_NOMEM;
