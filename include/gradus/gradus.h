@@ -9,6 +9,7 @@
 #include "gradus/ops.h"
 #include "gradus/optim.h"
 #include "gradus/recipe.h"
+#include "gradus/schedule.h"
 #include "gradus/status.h"
 #include "gradus/step.h"
 #include "gradus/tensor.h"

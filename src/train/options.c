@@ -8,7 +8,7 @@
 
 #include "base/option.h"
 #include "optim/optim.h"
-#include "optim/schedule.h"
+#include "gradus/schedule.h"
 
 #include <stddef.h>
 #include <stdio.h>

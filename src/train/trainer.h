@@ -13,7 +13,7 @@
 #include "data/sampler.h"
 #include "gradus/comm.h"
 #include "gradus/step.h"
-#include "optim/schedule.h"
+#include "gradus/schedule.h"
 #include "track/metrics.h"
 #include "track/progress.h"
 #include "train/batch.h"

@@ -2,7 +2,7 @@
 #include "train/options.h"
 
 #include "check.h"
-#include "optim/schedule.h"
+#include "gradus/schedule.h"
 
 #include <stddef.h>
 
