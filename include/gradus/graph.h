@@ -54,6 +54,19 @@ GR_API gr_value *gr_param_at(const char *site, gr_graph *g, const char *name, gr
 #define gr_freeze(g, param) gr_freeze_at(GR_HERE, g, param)
 GR_API void gr_freeze_at(const char *site, gr_graph *g, gr_value *param);
 
+/* State that is not trained (running statistics, counters): f32 or i64, in checkpoints under
+ * its name. The first trace makes it; a later one of that name must have the same type and
+ * shape. An i64 buffer starts from a constant. */
+#define gr_buffer(g, name, dtype, shape, init) gr_buffer_at(GR_HERE, g, name, dtype, shape, init)
+GR_API gr_value *gr_buffer_at(const char *site, gr_graph *g, const char *name, gr_dtype t,
+                              gr_shape shape, gr_init init);
+
+/* Sets the buffer to `value` (of its shape and type) at the end of the run, when everything
+ * else of the graph has read the old one. In training only, there in every micro-step;
+ * traced for evaluation it adds nothing. A buffer is assigned at most once per graph. */
+#define gr_assign(g, buffer, value) gr_assign_at(GR_HERE, g, buffer, value)
+GR_API void gr_assign_at(const char *site, gr_graph *g, gr_value *buffer, gr_value *value);
+
 /* Names a value that can be read after a run. */
 #define gr_output(g, name, v) gr_output_at(GR_HERE, g, name, v)
 GR_API void gr_output_at(const char *site, gr_graph *g, const char *name, gr_value *v);

@@ -31,7 +31,7 @@ typedef enum gr_amp_class {
 typedef enum gr_place {
     GR_PLACE_AS_IS, /* where it was traced */
     GR_PLACE_EARLY, /* as soon as its sources exist: starts something that goes on alone */
-    GR_PLACE_LATE   /* just before the first node that needs it: waits for that */
+    GR_PLACE_LATE   /* just before the first node that needs it, else last: waits for that */
 } gr_place;
 
 #define GR_ANY_COUNT (-1)

@@ -110,18 +110,40 @@ gr_value *gr_graph_var(gr_graph *g, const char *site, gr_var *var)
     return add_source(g, &gr_op_variable, site, (source_attr){ .var = var });
 }
 
-gr_value *gr_param_at(const char *site, gr_graph *g, const char *name, gr_shape shape, gr_init init)
+static gr_value *find_var(const char *site, gr_graph *g, const gr_var *want)
 {
-    gr_var want = {
-        .name = name, .kind = GR_VAR_PARAM, .dtype = GR_F32, .shape = shape, .init = init
-    };
     gr_var *var;
-    gr_status st = gr_vars_get(g->vars, &want, &var);
+    gr_status st = gr_vars_get(g->vars, want, &var);
 
     if (st == GR_OK)
         return gr_graph_var(g, site, var);
     gr_graph_stick(g, st == GR_ERR_NOMEM ? st : gr_wrap(st, "%s", site));
     return NULL;
+}
+
+gr_value *gr_param_at(const char *site, gr_graph *g, const char *name, gr_shape shape, gr_init init)
+{
+    gr_var want = {
+        .name = name, .kind = GR_VAR_PARAM, .dtype = GR_F32, .shape = shape, .init = init
+    };
+
+    return find_var(site, g, &want);
+}
+
+gr_value *gr_buffer_at(const char *site, gr_graph *g, const char *name, gr_dtype t, gr_shape shape,
+                       gr_init init)
+{
+    gr_var want = { .name = name, .kind = GR_VAR_BUFFER, .dtype = t, .shape = shape, .init = init };
+
+    if (t != GR_F32 && t != GR_I64) {
+        gr_graph_fail(g, site, "buffer '%s' must be f32 or i64, not %s", name, gr_dtype_name(t));
+        return NULL;
+    }
+    if (t == GR_I64 && init.kind != GR_INIT_CONST) {
+        gr_graph_fail(g, site, "buffer '%s' is i64: it cannot start at random", name);
+        return NULL;
+    }
+    return find_var(site, g, &want);
 }
 
 void gr_freeze_at(const char *site, gr_graph *g, gr_value *param)

@@ -42,6 +42,13 @@ gr_var *gr_vars_find(const gr_vars *t, const char *name)
     return NULL;
 }
 
+static const char *kind_name(gr_var_kind kind)
+{
+    return kind == GR_VAR_PARAM    ? "parameter"
+           : kind == GR_VAR_BUFFER ? "buffer"
+                                   : "variable of the optimiser";
+}
+
 static gr_status check_same(const gr_var *have, const gr_var *want)
 {
     char a[GR_SHAPE_TEXT], b[GR_SHAPE_TEXT];
@@ -49,6 +56,9 @@ static gr_status check_same(const gr_var *have, const gr_var *want)
     if (have->kind == want->kind && have->dtype == want->dtype &&
         gr_shape_equal(&have->shape, &want->shape))
         return GR_OK;
+    if (have->kind != want->kind)
+        return gr_fail(GR_ERR_ARG, "variable '%s' is a %s, now asked for as a %s", want->name,
+                       kind_name(have->kind), kind_name(want->kind));
     return gr_fail(GR_ERR_ARG, "variable '%s' is %s %s, now asked for as %s %s", want->name,
                    gr_dtype_name(have->dtype), gr_shape_text(&have->shape, a, sizeof(a)),
                    gr_dtype_name(want->dtype), gr_shape_text(&want->shape, b, sizeof(b)));

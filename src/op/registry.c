@@ -2,6 +2,7 @@
  * drops an entry. */
 #include "op/registry.h"
 
+#include "op/assign/assign.h"
 #include "op/collective/collective.h"
 #include "op/gather/gather.h"
 #include "op/map/program.h"
@@ -25,6 +26,7 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_scatter_add,
     &gr_op_softmax_xent,
     &gr_op_softmax_xent_grad,
+    &gr_op_assign,
     &gr_op_accumulate,
     &gr_op_grad_control,
     &gr_op_count_step,

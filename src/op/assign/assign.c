@@ -1,0 +1,65 @@
+/*
+ * The rule of assign. It runs last (GR_PLACE_LATE, and nothing reads its result), so that a
+ * run that stops at bad data has changed nothing. No gradient: it comes after everything.
+ */
+#include "op/assign/assign.h"
+
+static bool fits(gr_dtype buffer, gr_dtype value)
+{
+    return buffer == value || (buffer == GR_F32 && (value == GR_BF16 || value == GR_F16));
+}
+
+static gr_status assign_infer(gr_node *n)
+{
+    const gr_value *buffer = n->src[0], *value = n->src[1];
+
+    if (!buffer->var || buffer->var->kind != GR_VAR_BUFFER || buffer->alias)
+        return gr_fail(GR_ERR_ARG, "only a buffer can be assigned to");
+    if (!gr_shape_equal(&buffer->shape, &value->shape))
+        return gr_fail(GR_ERR_ARG, "buffer '%s' has another shape than the value",
+                       buffer->var->name);
+    if (!fits(buffer->dtype, value->dtype))
+        return gr_fail(GR_ERR_ARG, "buffer '%s' is %s, the value is %s: cast first",
+                       buffer->var->name, gr_dtype_name(buffer->dtype),
+                       gr_dtype_name(value->dtype));
+    n->out[0].shape = buffer->shape;
+    n->out[0].dtype = buffer->dtype;
+    n->out[0].space = buffer->space;
+    n->out[0].alias = n->src[0];
+    n->out[0].var = buffer->var;
+    return GR_OK;
+}
+
+static const char *earlier_site(const gr_graph *g, const gr_value *buffer)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == &gr_op_assign && g->nodes[i]->src[0] == buffer)
+            return g->nodes[i]->site;
+    return NULL;
+}
+
+void gr_assign_at(const char *site, gr_graph *g, gr_value *buffer, gr_value *value)
+{
+    gr_build b = {
+        .op = &gr_op_assign, .site = site, .src = (gr_value *[]){ buffer, value }, .n_src = 2
+    };
+    const char *earlier = buffer ? earlier_site(g, buffer) : NULL;
+
+    if (!g->training)
+        return;
+    if (earlier)
+        gr_graph_fail(g, site, "buffer '%s' was assigned before, at %s", buffer->var->name,
+                      earlier);
+    else
+        gr_graph_add(g, &b);
+}
+
+const gr_op gr_op_assign = {
+    .name = "assign",
+    .n_src = 2,
+    .n_out = 1,
+    .amp = GR_AMP_KEEP,
+    .place = GR_PLACE_LATE,
+    .infer = assign_infer,
+    .kernels = gr_assign_cpu,
+};
