@@ -47,12 +47,14 @@ typedef struct gr_step_config {
     const char *dump_after;  /* name of a pass, or "all": its graph goes to dump() */
     void (*dump)(void *arg, const char *pass, const char *text);
     void *dump_arg;
+    const char *without; /* optional passes to leave out, "join,hoist"; NULL: none. To find
+                            which one is at fault; all ranks must agree */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 65536.0, 0, 0, 16, \
-            (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL                            \
+            (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL                      \
     }
 
 /* Opens the device. The trace runs at the first plan. Caller owns *out. */

@@ -86,7 +86,9 @@ static gr_status add_value(gr_graph *g, gr_node *n, int index)
 
 static int count_outputs(const gr_build *b)
 {
-    return b->op->n_out == GR_ANY_COUNT ? b->n_src - 1 : b->op->n_out;
+    if (b->op->n_out != GR_ANY_COUNT)
+        return b->op->n_out;
+    return b->n_out > 0 ? b->n_out : b->n_src - 1;
 }
 
 static gr_status make_node(gr_graph *g, const gr_build *b, gr_node **out)

@@ -113,6 +113,7 @@ typedef struct gr_build {
     const char *site;
     gr_value *const *src; /* a NULL source makes the call return NULL quietly */
     int n_src;
+    int n_out; /* of an operator with any count of them; 0: one less than sources */
     const void *attr;
     size_t attr_bytes;
 } gr_build;
@@ -133,8 +134,9 @@ gr_value *gr_graph_var(gr_graph *g, const char *site, gr_var *v);
 gr_status gr_graph_prune(gr_graph *g) GR_MUST_CHECK;
 /* Orders the nodes anew by rule (1), keeping the present order where it is free. */
 gr_status gr_graph_sort(gr_graph *g) GR_MUST_CHECK;
-/* Moves the nodes of a phase to right behind the last node they wait for. Needs a graph
- * that was sorted: writers then wait for all readers. */
+/* Moves the nodes of a phase to right behind the last node they wait for, but not before
+ * the end of the forward pass. Needs a graph that was sorted: writers then wait for all
+ * readers. */
 gr_status gr_graph_hoist(gr_graph *g, gr_phase phase) GR_MUST_CHECK;
 /* Orders `node` after `before`. */
 gr_status gr_node_after(gr_graph *g, gr_node *node, gr_node *before) GR_MUST_CHECK;

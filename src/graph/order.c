@@ -223,33 +223,49 @@ static int compare_ranked(const void *a, const void *b)
 }
 
 /* A node that stays has an even key, its place; a moved one the odd key behind the last
- * of its needs. Needs come first in the order, so their keys are known. */
-static void rank_node(ranked *r, const int *place, int i, gr_phase phase)
+ * of its needs. Needs come first in the order, so their keys are known. Variables run
+ * nothing and go to the front; nothing else goes further up than `floor`. */
+static void rank_node(ranked *r, const int *place, int i, gr_phase phase, int floor)
 {
     gr_node *n = r[i].node;
-    int last = -1;
+    int last = floor;
 
     r[i].place = i;
     r[i].key = 2 * i;
-    if (n->phase != phase || n->op == &gr_op_variable)
+    if (n->phase != phase)
         return;
+    if (n->op == &gr_op_variable) {
+        r[i].key = -1;
+        return;
+    }
     for (int e = 0; edge(n, e); e++) {
         int key = r[place[edge(n, e)->id]].key;
 
         last = key > last ? key : last;
     }
-    r[i].key = last < 0 ? 2 * i : last | 1;
+    r[i].key = last | 1;
+}
+
+/* State is not changed before the forward pass is through: bad data shows there, and a
+ * run that it stops must have changed nothing. */
+static int last_forward(const gr_graph *g)
+{
+    int i = g->n_nodes - 1;
+
+    while (i >= 0 && g->nodes[i]->phase != GR_PHASE_FORWARD)
+        i--;
+    return i < 0 ? 0 : i;
 }
 
 gr_status gr_graph_hoist(gr_graph *g, gr_phase phase)
 {
     ranked *r = gr_malloc(((size_t)g->n_nodes + 1) * sizeof(*r));
-    int *place = NULL;
+    int *place = NULL, floor = 2 * last_forward(g);
     gr_status st = r ? place_table(g, &place) : GR_ERR_NOMEM;
 
     for (int i = 0; i < g->n_nodes && st == GR_OK; i++) {
         r[i].node = g->nodes[i];
-        rank_node(r, place, i, phase);
+        rank_node(r, place, i, phase, floor);
     }
     if (st == GR_OK) {
         qsort(r, (size_t)g->n_nodes, sizeof(*r), compare_ranked);

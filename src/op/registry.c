@@ -9,6 +9,7 @@
 #include "op/matmul/matmul.h"
 #include "op/reduce/reduce.h"
 #include "op/shape/shape.h"
+#include "op/update/many.h"
 #include "op/update/update.h"
 #include "op/xent/xent.h"
 
@@ -33,6 +34,7 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_scale_update,
     &gr_op_sgd,
     &gr_op_adamw,
+    &gr_op_many_updates,
     &gr_op_allreduce_start,
     &gr_op_allreduce_finish,
     NULL,

@@ -63,6 +63,11 @@ gr_status gr_pass_accumulate(gr_graph *g, const gr_buckets *b) GR_MUST_CHECK;
 /* Lays gradients into their slots and adds start and finish nodes per bucket. */
 gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg) GR_MUST_CHECK;
 
+/* ---- join ---- */
+
+/* Joins updates of single parameters into nodes that do many at once; see join.c. */
+gr_status gr_pass_join(gr_graph *g) GR_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "op/map/program.h"
+#include "op/update/many.h"
 #include "step/private.h"
 
 typedef struct build {
@@ -162,20 +163,35 @@ static gr_status prune(build *b)
     return gr_graph_prune(b->g);
 }
 
+/* A device whose module has no kernel for many at once keeps one node per parameter. */
+static bool joins(const build *b)
+{
+    const gr_kernel_set *sets = b->s->module ? b->s->module->kernels : NULL;
+
+    return updates(b) && gr_kernel_list(sets, &gr_op_many_updates);
+}
+
+static gr_status join(build *b)
+{
+    return gr_pass_join(b->g);
+}
+
 static const struct pass {
     const char *name;
     bool (*wanted)(const build *b);
     gr_status (*run)(build *b);
+    bool optional; /* makes a step faster or smaller, not another one */
 } passes[] = {
-    { "trace", always, trace },
-    { "outputs", always, outputs },
-    { "autodiff", trains, autodiff },
-    { "amp", has_amp, amp },
-    { "accumulate", accumulates, accumulate },
-    { "sync", exchanges, sync },
-    { "update", updates, update },
-    { "prune", always, prune },
-    { "hoist", hoists, hoist },
+    { "trace", always, trace, false },
+    { "outputs", always, outputs, false },
+    { "autodiff", trains, autodiff, false },
+    { "amp", has_amp, amp, false },
+    { "accumulate", accumulates, accumulate, false },
+    { "sync", exchanges, sync, false },
+    { "update", updates, update, false },
+    { "prune", always, prune, false },
+    { "join", joins, join, true },
+    { "hoist", hoists, hoist, true },
 };
 
 #define N_PASSES ((int)(sizeof(passes) / sizeof(passes[0])))
@@ -200,6 +216,51 @@ gr_status gr_step_check_pass_name(const char *name)
     return st;
 }
 
+/* The length of the first name in a list parted by commas. */
+static size_t name_length(const char *list)
+{
+    return strcspn(list, ",");
+}
+
+static bool is_in_list(const char *list, const char *name)
+{
+    while (*list) {
+        size_t n = name_length(list);
+
+        if (n == strlen(name) && strncmp(list, name, n) == 0)
+            return true;
+        list += n + (list[n] == ',');
+    }
+    return false;
+}
+
+static bool is_optional(const char *name, size_t n)
+{
+    for (int i = 0; i < N_PASSES; i++)
+        if (passes[i].optional && strlen(passes[i].name) == n &&
+            strncmp(passes[i].name, name, n) == 0)
+            return true;
+    return false;
+}
+
+gr_status gr_step_check_without(const char *list)
+{
+    gr_text known = GR_TEXT_INIT;
+    gr_status st = GR_OK;
+
+    while (*list && is_optional(list, name_length(list)))
+        list += name_length(list) + (list[name_length(list)] == ',');
+    if (*list) {
+        for (int i = 0; i < N_PASSES; i++)
+            gr_text_addf(&known, "%s%s", passes[i].optional ? " " : "",
+                         passes[i].optional ? passes[i].name : "");
+        st = gr_fail(GR_ERR_ARG, "without: '%.*s' is not among the passes that may be left out:%s",
+                     (int)name_length(list), list, gr_text_str(&known));
+    }
+    gr_text_fini(&known);
+    return st;
+}
+
 static gr_status dump(const build *b, const char *pass)
 {
     const gr_step_config *c = &b->s->c;
@@ -219,7 +280,7 @@ static gr_status dump(const build *b, const char *pass)
 
 static gr_status run_pass(build *b, const struct pass *p)
 {
-    if (!p->wanted(b))
+    if (!p->wanted(b) || (p->optional && is_in_list(b->s->c.without, p->name)))
         return GR_OK;
     GR_TRY(p->run(b));
     GR_TRY(gr_graph_sort(b->g));

@@ -83,6 +83,8 @@ void gr_step_close_device(gr_step *s);
 gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
                         gr_graph **out) GR_MUST_CHECK;
 gr_status gr_step_check_pass_name(const char *name) GR_MUST_CHECK;
+/* Every name in the list, parted by commas, is that of a pass that may be left out. */
+gr_status gr_step_check_without(const char *list) GR_MUST_CHECK;
 
 /* cache.c: names, types and shapes are sound. */
 gr_status gr_step_check_feeds(const gr_named *feeds, int n_feeds) GR_MUST_CHECK;

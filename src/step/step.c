@@ -32,6 +32,7 @@ static gr_status check_config(const gr_step_config *c)
         return gr_fail(GR_ERR_ARG, "step: unknown amp %d", (int)c->amp);
     if (c->dump_after)
         GR_TRY(gr_step_check_pass_name(c->dump_after));
+    GR_TRY(gr_step_check_without(c->without ? c->without : ""));
     return gr_optim_check(&c->optim);
 }
 
@@ -48,6 +49,7 @@ static gr_status keep_config(gr_step *s, const gr_step_config *c)
     GR_TRY(keep_text(s, &s->c.device, "auto"));
     GR_TRY(keep_text(s, &s->c.group, "auto"));
     GR_TRY(keep_text(s, &s->c.config_text, ""));
+    GR_TRY(keep_text(s, &s->c.without, ""));
     if (s->c.dump_after)
         GR_TRY(keep_text(s, &s->c.dump_after, ""));
     s->update = (gr_update_config){ .optim = c->optim,

@@ -1,9 +1,11 @@
 /*
- * Cases of the update: accumulate, grad_control, count_step, scale_update, sgd, adamw.
+ * Cases of the update: accumulate, grad_control, count_step, scale_update, sgd, adamw, and
+ * several of them as one node.
  * None has a gradient: they come after the backward pass.
  */
 #include "op/driver.h"
 #include "op/families.h"
+#include "op/update/many.h"
 #include "op/update/update.h"
 
 static gr_value *add(gr_graph *g, const gr_op *op, gr_value *const *src, const driver_case *c,
@@ -47,6 +49,24 @@ static gr_value *build_sgd(gr_graph *g, gr_value *const *src, const driver_case 
 static gr_value *build_adamw(gr_graph *g, gr_value *const *src, const driver_case *c)
 {
     return add(g, &gr_op_adamw, src, c, sizeof(gr_adamw_attr));
+}
+
+/* Two of sgd with the attributes c->arg as one node, each over half of the sources. */
+static gr_value *build_many(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    gr_node part[2] = { { .op = &gr_op_sgd, .site = "case", .attr = c->arg, .n_out = 2 } };
+    gr_value *half[2][DRIVER_MAX_SRC];
+    gr_node *many;
+
+    part[0].n_src = c->n_src / 2;
+    part[1] = part[0];
+    for (int p = 0; p < 2; p++) {
+        for (int s = 0; s < part[p].n_src; s++)
+            half[p][s] = src[p * part[p].n_src + s];
+        part[p].src = half[p];
+    }
+    many = gr_many_add(g, (gr_node *[]){ &part[0], &part[1] }, 2);
+    return many ? &many->out[0] : NULL;
 }
 
 #define I64_STATE(from, to)                                                                \
@@ -278,6 +298,39 @@ static const driver_case cases[] = {
       .n_src = 4,
       .src = { DRIVER_STATE(3), DRIVER_F32(3), I64_STATE(1, 1), DRIVER_STATE(3) },
       .want = "takes 5 inputs, got 4" },
+
+    { .name = "many of sgd",
+      .op = "many_updates",
+      .build = build_many,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_momentum,
+      .n_src = 6,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), DRIVER_STATE(9, 11), DRIVER_STATE(20001),
+               DRIVER_F32(20001), DRIVER_STATE(20001) } },
+    { .name = "many of sgd skip",
+      .op = "many_updates",
+      .build = build_many,
+      .arg = &sgd_checked,
+      .n_src = 8,
+      .src = { DRIVER_STATE(33), DRIVER_F32(33), CONTROL_STOP, DRIVER_STATE(33), DRIVER_STATE(5),
+               DRIVER_F32(5), CONTROL_STOP, DRIVER_STATE(5) },
+      .flags = DRIVER_EXACT },
+    { .name = "many of nothing and something",
+      .op = "many_updates",
+      .build = build_many,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_plain,
+      .n_src = 4,
+      .src = { DRIVER_STATE(0), DRIVER_F32(0), DRIVER_STATE(8193), DRIVER_F32(8193) } },
+    { .name = "many of another shape",
+      .op = "many_updates",
+      .build = build_many,
+      .arg = &sgd_plain,
+      .n_src = 4,
+      .src = { DRIVER_STATE(3), DRIVER_F32(3), DRIVER_STATE(3), DRIVER_F32(4) },
+      .want = "input 1 must be f32 [3], not f32 [4]" },
 };
 
 const driver_family driver_update = { "update", cases, DRIVER_COUNT(cases) };

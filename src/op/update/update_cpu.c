@@ -10,8 +10,6 @@
 #include "op/update/update.h"
 #include "op/update/update_cpu.h"
 
-#define GRAIN ((size_t)4096) /* elements: a slice's stretch is a multiple, a page of each array */
-
 static const char *no_avx2(const gr_node *n)
 {
     (void)n;
@@ -24,61 +22,48 @@ static const char *no_avx512(const gr_node *n)
     return gr_cpu_has_avx512() ? NULL : "this CPU has no AVX-512, or GR_CPU forbids it";
 }
 
-/* One elementwise job over n elements. */
-typedef struct job {
-    const gr_update_loops *loops;
-    float *dst, *state[2];
-    const float *grad;
-    size_t n;
-    gr_sgd_terms sgd;
-    gr_adamw_terms adamw;
-} job;
-
 static size_t count(const gr_value *v)
 {
     return (size_t)gr_shape_count(&v->shape);
 }
 
-static void run_job(const gr_launch *l, gr_pool_fn *fn, job *j)
+static void job_slice(void *arg, int slice, int n_slices)
+{
+    const gr_update_job *j = arg;
+    int64_t lo, hi;
+
+    gr_pool_cut((int64_t)j->n, (int64_t)GR_UPDATE_GRAIN, slice, n_slices, &lo, &hi);
+    j->range(j, (size_t)lo, (size_t)(hi - lo));
+}
+
+static void run_job(const gr_launch *l, gr_update_job *j)
 {
     int slices = gr_pool_size(l->pool);
 
-    gr_pool_run(l->pool, fn, j, j->n < 4 * GRAIN ? 1 : slices);
-}
-
-static size_t cut(const job *j, int slice, int n_slices, size_t *n)
-{
-    int64_t lo, hi;
-
-    gr_pool_cut((int64_t)j->n, GRAIN, slice, n_slices, &lo, &hi);
-    *n = (size_t)(hi - lo);
-    return (size_t)lo;
+    gr_pool_run(l->pool, job_slice, j, j->n < 4 * GR_UPDATE_GRAIN ? 1 : slices);
 }
 
 /* ---- accumulate ---- */
 
-static void accumulate_slice(void *arg, int slice, int n_slices)
+static void accumulate_range(const gr_update_job *j, size_t first, size_t n)
 {
-    job *j = arg;
-    size_t n, lo = cut(j, slice, n_slices, &n);
-
-    j->loops->accumulate(j->dst + lo, j->grad + lo, n);
+    j->loops->accumulate(j->dst + first, j->grad + first, n);
 }
 
-static void copy_slice(void *arg, int slice, int n_slices)
+static void copy_range(const gr_update_job *j, size_t first, size_t n)
 {
-    job *j = arg;
-    size_t n, lo = cut(j, slice, n_slices, &n);
-
-    for (size_t i = lo; i < lo + n; i++)
+    for (size_t i = first; i < first + n; i++)
         j->dst[i] = j->grad[i];
 }
 
 static gr_status run_accumulate(const gr_launch *l, const gr_update_loops *loops)
 {
-    job j = { .loops = loops, .dst = l->out[0], .grad = l->src[0], .n = count(l->node->src[0]) };
+    gr_update_job j = {
+        .loops = loops, .dst = l->out[0], .grad = l->src[0], .n = count(l->node->src[0])
+    };
 
-    run_job(l, l->scalars->micro == 0 ? copy_slice : accumulate_slice, &j);
+    j.range = l->scalars->micro == 0 ? copy_range : accumulate_range;
+    run_job(l, &j);
     return GR_OK;
 }
 
@@ -184,59 +169,84 @@ static gr_status run_scale(const gr_launch *l)
 
 /* ---- sgd and adamw ---- */
 
-static void sgd_slice(void *arg, int slice, int n_slices)
+static void sgd_range(const gr_update_job *j, size_t first, size_t n)
 {
-    job *j = arg;
-    size_t n, lo = cut(j, slice, n_slices, &n);
+    float *buffer = j->state[0] ? j->state[0] + first : NULL;
 
-    j->loops->sgd(j->dst + lo, j->grad + lo, j->state[0] ? j->state[0] + lo : NULL, n, &j->sgd);
+    j->loops->sgd(j->dst + first, j->grad + first, buffer, n, &j->sgd);
 }
 
-static gr_status run_sgd(const gr_launch *l, const gr_update_loops *loops)
+static bool begin_sgd(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j)
 {
     const gr_sgd_attr *a = l->node->attr;
     const float *control = a->has_control ? l->src[2] : NULL;
-    job j = { .loops = loops, .dst = l->out[0], .grad = l->src[1], .n = count(l->node->src[0]) };
 
     if (skips(control))
-        return GR_OK;
-    j.state[0] = a->momentum != 0 ? l->out[1] : NULL;
-    j.sgd = (gr_sgd_terms){ .lr = l->scalars->lr,
-                            .momentum = (float)a->momentum,
-                            .weight_decay = (float)a->weight_decay,
-                            .factor = control ? control[GR_CONTROL_FACTOR] : 1 };
-    run_job(l, sgd_slice, &j);
-    return GR_OK;
+        return false;
+    *j = (gr_update_job){ .range = sgd_range,
+                          .loops = loops,
+                          .dst = l->out[0],
+                          .grad = l->src[1],
+                          .n = count(l->node->src[0]) };
+    j->state[0] = a->momentum != 0 ? l->out[1] : NULL;
+    j->sgd = (gr_sgd_terms){ .lr = l->scalars->lr,
+                             .momentum = (float)a->momentum,
+                             .weight_decay = (float)a->weight_decay,
+                             .factor = control ? control[GR_CONTROL_FACTOR] : 1 };
+    return true;
 }
 
-static void adamw_slice(void *arg, int slice, int n_slices)
+static void adamw_range(const gr_update_job *j, size_t first, size_t n)
 {
-    job *j = arg;
-    size_t n, lo = cut(j, slice, n_slices, &n);
-
-    j->loops->adamw(j->dst + lo, j->grad + lo, j->state[0] + lo, j->state[1] + lo, n, &j->adamw);
+    j->loops->adamw(j->dst + first, j->grad + first, j->state[0] + first, j->state[1] + first, n,
+                    &j->adamw);
 }
 
-static gr_status run_adamw(const gr_launch *l, const gr_update_loops *loops)
+static bool begin_adamw(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j)
 {
     const gr_adamw_attr *a = l->node->attr;
     const float *control = a->has_control ? l->src[3] : NULL;
     double t = (double)*(const int64_t *)l->src[2], lr = (double)l->scalars->lr;
-    job j = { .loops = loops, .dst = l->out[0], .grad = l->src[1], .n = count(l->node->src[0]) };
 
     if (skips(control))
-        return GR_OK;
-    j.state[0] = l->out[1];
-    j.state[1] = l->out[2];
-    j.adamw = (gr_adamw_terms){ .beta2 = (float)a->beta2,
-                                .rest1 = (float)(1 - a->beta1),
-                                .rest2 = (float)(1 - a->beta2),
-                                .decay = (float)(1 - lr * a->weight_decay),
-                                .step_size = (float)(lr / (1 - pow(a->beta1, t))),
-                                .root_factor = (float)(1 / sqrt(1 - pow(a->beta2, t))),
-                                .eps = (float)a->eps,
-                                .factor = control ? control[GR_CONTROL_FACTOR] : 1 };
-    run_job(l, adamw_slice, &j);
+        return false;
+    *j = (gr_update_job){ .range = adamw_range,
+                          .loops = loops,
+                          .dst = l->out[0],
+                          .state = { l->out[1], l->out[2] },
+                          .grad = l->src[1],
+                          .n = count(l->node->src[0]) };
+    j->adamw = (gr_adamw_terms){ .beta2 = (float)a->beta2,
+                                 .rest1 = (float)(1 - a->beta1),
+                                 .rest2 = (float)(1 - a->beta2),
+                                 .decay = (float)(1 - lr * a->weight_decay),
+                                 .step_size = (float)(lr / (1 - pow(a->beta1, t))),
+                                 .root_factor = (float)(1 / sqrt(1 - pow(a->beta2, t))),
+                                 .eps = (float)a->eps,
+                                 .factor = control ? control[GR_CONTROL_FACTOR] : 1 };
+    return true;
+}
+
+gr_update_begin *gr_update_begin_of(const gr_op *op)
+{
+    return op == &gr_op_sgd ? begin_sgd : begin_adamw;
+}
+
+static gr_status run_sgd(const gr_launch *l, const gr_update_loops *loops)
+{
+    gr_update_job j;
+
+    if (begin_sgd(l, loops, &j))
+        run_job(l, &j);
+    return GR_OK;
+}
+
+static gr_status run_adamw(const gr_launch *l, const gr_update_loops *loops)
+{
+    gr_update_job j;
+
+    if (begin_adamw(l, loops, &j))
+        run_job(l, &j);
     return GR_OK;
 }
 

@@ -2,7 +2,7 @@
 #ifndef GR_OP_UPDATE_UPDATE_CPU_H
 #define GR_OP_UPDATE_UPDATE_CPU_H
 
-#include <stddef.h>
+#include "graph/op.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +36,27 @@ typedef struct gr_update_loops {
 } gr_update_loops;
 
 extern const gr_update_loops gr_update_ref, gr_update_avx2, gr_update_avx512;
+
+#define GR_UPDATE_GRAIN ((size_t)4096) /* elements: where work is cut; a page of each array */
+
+/* One parameter's update with its terms computed, ready for any stretch of elements that
+ * begins at a multiple of the grain: in whatever stretches, the bits are the same. */
+typedef struct gr_update_job gr_update_job;
+struct gr_update_job {
+    void (*range)(const gr_update_job *j, size_t first, size_t n);
+    const gr_update_loops *loops;
+    float *dst, *state[2];
+    const float *grad;
+    size_t n;
+    gr_sgd_terms sgd;
+    gr_adamw_terms adamw;
+};
+
+/* Fills *j from a node's sources; false when control says that the step is skipped. */
+typedef bool gr_update_begin(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j);
+
+/* Of an operator that updates one parameter (gr_many_takes). */
+gr_update_begin *gr_update_begin_of(const gr_op *op);
 
 #ifdef __cplusplus
 }

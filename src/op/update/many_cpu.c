@@ -1,0 +1,128 @@
+/*
+ * CPU kernels of many_updates. Elements are dealt out in units of GR_UPDATE_GRAIN, counted
+ * through all parts; a slice takes a stretch of neighbouring units. A unit never crosses
+ * from one parameter into the next.
+ */
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "op/update/many.h"
+#include "op/update/update.h"
+#include "op/update/update_cpu.h"
+
+#define MIN_UNITS 4 /* of all parts together: fewer are not worth a second thread */
+
+typedef struct many_plan {
+    int n_parts;
+    gr_node node[]; /* of each part */
+} many_plan;
+
+static gr_status many_prepare(gr_prepare *p)
+{
+    const gr_many_attr *a = (const gr_many_attr *)p->node->attr;
+    size_t n = (size_t)a->n_parts;
+    many_plan *plan = (many_plan *)gr_malloc(sizeof(*plan) + n * sizeof(plan->node[0]));
+
+    if (!plan)
+        return GR_ERR_NOMEM;
+    plan->n_parts = a->n_parts;
+    for (int i = 0; i < a->n_parts; i++)
+        plan->node[i] = gr_many_node(p->node, &a->part[i]);
+    p->data = plan;
+    return GR_OK;
+}
+
+static size_t many_workspace(const gr_node *n, const void *data)
+{
+    (void)n;
+    return (size_t)((const many_plan *)data)->n_parts * sizeof(gr_update_job);
+}
+
+typedef struct many_run {
+    const gr_update_job *jobs;
+    int n_jobs;
+    int64_t n_units;
+} many_run;
+
+static int64_t units_of(const gr_update_job *j)
+{
+    return (int64_t)((j->n + GR_UPDATE_GRAIN - 1) / GR_UPDATE_GRAIN);
+}
+
+static void run_slice(void *arg, int slice, int n_slices)
+{
+    const many_run *m = (const many_run *)arg;
+    int64_t lo, hi, at = 0;
+
+    gr_pool_cut(m->n_units, 1, slice, n_slices, &lo, &hi);
+    for (int i = 0; i < m->n_jobs && at < hi; i++) {
+        const gr_update_job *j = &m->jobs[i];
+        int64_t n = units_of(j);
+        int64_t from = lo > at ? lo - at : 0, to = hi - at < n ? hi - at : n;
+        size_t first = (size_t)from * GR_UPDATE_GRAIN, end = (size_t)to * GR_UPDATE_GRAIN;
+
+        if (from < to)
+            j->range(j, first, (end < j->n ? end : j->n) - first);
+        at += n;
+    }
+}
+
+static gr_status run_many(const gr_launch *l, const gr_update_loops *loops)
+{
+    const gr_many_attr *a = (const gr_many_attr *)l->node->attr;
+    const many_plan *plan = (const many_plan *)l->data;
+    gr_update_job *jobs = (gr_update_job *)l->work;
+    many_run m = { .jobs = jobs };
+
+    for (int i = 0; i < plan->n_parts; i++) {
+        gr_launch part = *l;
+
+        part.node = &plan->node[i];
+        part.src = l->src + a->part[i].src;
+        part.out = l->out + a->part[i].out;
+        if (!gr_update_begin_of(a->part[i].op)(&part, loops, &jobs[m.n_jobs]))
+            continue; /* skipped: the step's gradients are not finite */
+        m.n_units += units_of(&jobs[m.n_jobs++]);
+    }
+    gr_pool_run(l->pool, run_slice, &m, m.n_units < MIN_UNITS ? 1 : gr_pool_size(l->pool));
+    return GR_OK;
+}
+
+static gr_status run_avx512(const gr_launch *l)
+{
+    return run_many(l, &gr_update_avx512);
+}
+
+static gr_status run_avx2(const gr_launch *l)
+{
+    return run_many(l, &gr_update_avx2);
+}
+
+static gr_status run_reference(const gr_launch *l)
+{
+    return run_many(l, &gr_update_ref);
+}
+
+static const char *no_avx2(const gr_node *n)
+{
+    (void)n;
+    return gr_cpu_has_avx2() ? NULL : "this CPU has no AVX2, or GR_CPU forbids it";
+}
+
+static const char *no_avx512(const gr_node *n)
+{
+    (void)n;
+    return gr_cpu_has_avx512() ? NULL : "this CPU has no AVX-512, or GR_CPU forbids it";
+}
+
+/* clang-format off */
+#define KERNEL(kernel, why_not, fn) \
+    { .name = kernel, .reject = why_not, .prepare = many_prepare, .workspace = many_workspace, \
+      .run = fn, .release = gr_free }
+/* clang-format on */
+
+const gr_kernel gr_many_updates_cpu[] = {
+    KERNEL("avx512", no_avx512, run_avx512),
+    KERNEL("avx2", no_avx2, run_avx2),
+    KERNEL("reference", NULL, run_reference),
+    { .name = NULL },
+};

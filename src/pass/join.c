@@ -1,0 +1,109 @@
+/*
+ * Joining updates: one node for many parameters instead of one for each.
+ *
+ *     sgd(w3, d3)  sgd(b3, e3)  sgd(w2, d2)  ..   ─►   many_updates(w3, d3, b3, e3)  ..
+ *
+ * Which ones go together:
+ * (1) With a control value (clipping, a loss scale) nothing starts before all gradients
+ *     are there: one node takes them all.
+ * (2) Gradients that come back from other ranks: one node per exchange, so that it runs
+ *     right behind the exchange's end, while later buckets are still on their way.
+ * (3) Otherwise neighbours, up to so many bytes that a group's gradients are still in the
+ *     cache when the hoist pass moves its update to right behind the last of them.
+ *
+ * Only neighbours of one operator are joined, in their order, so state is written in the
+ * order of before. The bits do not change (op/update/many.h).
+ */
+#include "base/alloc.h"
+#include "graph/op.h"
+#include "op/collective/collective.h"
+#include "op/update/many.h"
+#include "pass/pass.h"
+
+#define GROUP_BYTES ((size_t)1 << 19) /* of gradients: a quarter of a usual L2 cache */
+
+/* The gradient is source 1 of every operator that gr_many_takes(). */
+static const gr_value *grad_of(const gr_node *n)
+{
+    return n->src[1];
+}
+
+static const gr_node *exchange_of(const gr_node *n)
+{
+    const gr_node *from = grad_of(n)->node;
+
+    return from->op == &gr_op_allreduce_finish ? from : NULL;
+}
+
+/* Whether `n` may join a group that starts with `first` and holds n_bytes of gradients. */
+static bool belongs(const gr_graph *g, const gr_node *first, const gr_node *n, size_t n_bytes)
+{
+    if (n->op != first->op)
+        return false;
+    if (g->control)
+        return true;
+    if (exchange_of(n) != exchange_of(first))
+        return false;
+    return exchange_of(n) || n_bytes < GROUP_BYTES;
+}
+
+static void drop_nodes(gr_graph *g, gr_node *const *drop, int n_drop)
+{
+    int kept = 0, next = 0;
+
+    for (int i = 0; i < g->n_nodes; i++) {
+        if (next < n_drop && g->nodes[i] == drop[next])
+            next++;
+        else
+            g->nodes[kept++] = g->nodes[i];
+    }
+    GR_BUG_IF(next != n_drop);
+    g->n_nodes = kept;
+}
+
+static gr_status join_group(gr_graph *g, gr_node *const *group, int n)
+{
+    return n < 2 || gr_many_add(g, group, n) ? GR_OK : gr_graph_status(g);
+}
+
+/* Groups are stretches of `list`, which holds the updates in graph order. Those that were
+ * joined are moved to its front; returns how many through *n_joined. */
+static gr_status join_groups(gr_graph *g, gr_node **list, int n, int *n_joined)
+{
+    int first = 0;
+    size_t n_bytes = 0;
+
+    *n_joined = 0;
+    for (int i = 0; i <= n; i++) {
+        if (i < n && (i == first || belongs(g, list[first], list[i], n_bytes))) {
+            n_bytes += gr_value_bytes(grad_of(list[i]));
+            continue;
+        }
+        GR_TRY(join_group(g, list + first, i - first));
+        for (int k = first; k < i && i - first > 1; k++)
+            list[(*n_joined)++] = list[k];
+        first = i;
+        n_bytes = i < n ? gr_value_bytes(grad_of(list[i])) : 0;
+    }
+    return GR_OK;
+}
+
+gr_status gr_pass_join(gr_graph *g)
+{
+    gr_node **list = gr_malloc(((size_t)g->n_nodes + 1) * sizeof(*list));
+    int n = 0, n_joined = 0;
+    gr_status st;
+
+    if (!list)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < g->n_nodes; i++)
+        if (gr_many_takes(g->nodes[i]->op))
+            list[n++] = g->nodes[i];
+    g->phase = GR_PHASE_UPDATE;
+    st = join_groups(g, list, n, &n_joined);
+    g->phase = GR_PHASE_FORWARD;
+    if (st == GR_OK)
+        drop_nodes(g, list, n_joined);
+    gr_free(list);
+    return st;
+}
