@@ -34,23 +34,90 @@ GR_API gr_value *gr_mapk_at(const char *site, gr_graph *g, const char *fn, gr_va
 
 #define gr_neg(g, a)        gr_map1_at(GR_HERE, g, "neg", a)
 #define gr_exp(g, a)        gr_map1_at(GR_HERE, g, "exp", a)
+#define gr_expm1(g, a)      gr_map1_at(GR_HERE, g, "expm1", a)
 #define gr_log_e(g, a)      gr_map1_at(GR_HERE, g, "log", a)
+#define gr_log1p(g, a)      gr_map1_at(GR_HERE, g, "log1p", a)
 #define gr_sqrt(g, a)       gr_map1_at(GR_HERE, g, "sqrt", a)
+#define gr_rsqrt(g, a)      gr_map1_at(GR_HERE, g, "rsqrt", a)
+#define gr_reciprocal(g, a) gr_map1_at(GR_HERE, g, "reciprocal", a)
 #define gr_square(g, a)     gr_map1_at(GR_HERE, g, "square", a)
 #define gr_abs(g, a)        gr_map1_at(GR_HERE, g, "abs", a)
-#define gr_tanh(g, a)       gr_map1_at(GR_HERE, g, "tanh", a)
-#define gr_sigmoid(g, a)    gr_map1_at(GR_HERE, g, "sigmoid", a)
-#define gr_relu(g, a)       gr_map1_at(GR_HERE, g, "relu", a)
+#define gr_sign(g, a)       gr_map1_at(GR_HERE, g, "sign", a)
+#define gr_floor(g, a)      gr_map1_at(GR_HERE, g, "floor", a)
+#define gr_ceil(g, a)       gr_map1_at(GR_HERE, g, "ceil", a)
+#define gr_round(g, a)      gr_map1_at(GR_HERE, g, "round", a) /* halves to even */
+#define gr_sin(g, a)        gr_map1_at(GR_HERE, g, "sin", a)
+#define gr_cos(g, a)        gr_map1_at(GR_HERE, g, "cos", a)
+#define gr_acos(g, a)       gr_map1_at(GR_HERE, g, "acos", a)
+#define gr_erf(g, a)        gr_map1_at(GR_HERE, g, "erf", a)
 #define gr_add(g, a, b)     gr_map2_at(GR_HERE, g, "add", a, b)
 #define gr_sub(g, a, b)     gr_map2_at(GR_HERE, g, "sub", a, b)
 #define gr_mul(g, a, b)     gr_map2_at(GR_HERE, g, "mul", a, b)
 #define gr_div(g, a, b)     gr_map2_at(GR_HERE, g, "div", a, b)
 #define gr_maximum(g, a, b) gr_map2_at(GR_HERE, g, "max", a, b)
 #define gr_minimum(g, a, b) gr_map2_at(GR_HERE, g, "min", a, b)
+#define gr_atan2(g, y, x)   gr_map2_at(GR_HERE, g, "atan2", y, x)
 #define gr_add_k(g, a, k)   gr_mapk_at(GR_HERE, g, "add", a, k)
 #define gr_mul_k(g, a, k)   gr_mapk_at(GR_HERE, g, "mul", a, k)
+/* Integers, towards minus infinity; by 0: 0. */
+#define gr_floor_div(g, a, b) gr_map2_at(GR_HERE, g, "floor_div", a, b)
+#define gr_mod(g, a, b)       gr_map2_at(GR_HERE, g, "mod", a, b)
 /* c != 0 ? a : b */
 #define gr_where(g, c, a, b) gr_map3_at(GR_HERE, g, "where", c, a, b)
+/* a + t (b - a) */
+#define gr_lerp(g, a, b, t) gr_map3_at(GR_HERE, g, "lerp", a, b, t)
+
+/* a to the power of the constant k. */
+#define gr_pow(g, a, k) gr_pow_at(GR_HERE, g, a, k)
+GR_API gr_value *gr_pow_at(const char *site, gr_graph *g, gr_value *a, double k);
+
+/* No less than lo and no more than hi; NaN stays. The gradient passes from lo to hi, both
+ * included. */
+#define gr_clamp(g, a, lo, hi) gr_clamp_at(GR_HERE, g, a, lo, hi)
+GR_API gr_value *gr_clamp_at(const char *site, gr_graph *g, gr_value *a, double lo, double hi);
+
+/* mask != 0 ? k : a. k may be infinite. The result has the type of a. */
+#define gr_masked_fill(g, a, mask, k) gr_masked_fill_at(GR_HERE, g, a, mask, k)
+GR_API gr_value *gr_masked_fill_at(const char *site, gr_graph *g, gr_value *a, gr_value *mask,
+                                   double k);
+
+/* Tests give bool: 1 where it holds. *_k compares with a constant. */
+#define gr_eq(g, a, b)    gr_map2_at(GR_HERE, g, "eq", a, b)
+#define gr_ne(g, a, b)    gr_map2_at(GR_HERE, g, "ne", a, b)
+#define gr_lt(g, a, b)    gr_map2_at(GR_HERE, g, "lt", a, b)
+#define gr_le(g, a, b)    gr_map2_at(GR_HERE, g, "le", a, b)
+#define gr_gt(g, a, b)    gr_map2_at(GR_HERE, g, "gt", a, b)
+#define gr_ge(g, a, b)    gr_map2_at(GR_HERE, g, "ge", a, b)
+#define gr_eq_k(g, a, k)  gr_mapk_at(GR_HERE, g, "eq", a, k)
+#define gr_ne_k(g, a, k)  gr_mapk_at(GR_HERE, g, "ne", a, k)
+#define gr_lt_k(g, a, k)  gr_mapk_at(GR_HERE, g, "lt", a, k)
+#define gr_le_k(g, a, k)  gr_mapk_at(GR_HERE, g, "le", a, k)
+#define gr_gt_k(g, a, k)  gr_mapk_at(GR_HERE, g, "gt", a, k)
+#define gr_ge_k(g, a, k)  gr_mapk_at(GR_HERE, g, "ge", a, k)
+#define gr_and(g, a, b)   gr_map2_at(GR_HERE, g, "and", a, b)
+#define gr_or(g, a, b)    gr_map2_at(GR_HERE, g, "or", a, b)
+#define gr_not(g, a)      gr_map1_at(GR_HERE, g, "not", a)
+#define gr_isnan(g, a)    gr_map1_at(GR_HERE, g, "isnan", a)
+#define gr_isfinite(g, a) gr_map1_at(GR_HERE, g, "isfinite", a)
+
+/* Activations. gelu is the exact one, x (1 + erf(x / sqrt 2)) / 2; gelu_tanh PyTorch's
+ * approximate="tanh"; silu x sigmoid(x); softplus log(1 + e^x); leaky_relu k x and elu
+ * k (e^x - 1) below 0. */
+#define gr_relu(g, a)          gr_map1_at(GR_HERE, g, "relu", a)
+#define gr_leaky_relu(g, a, k) gr_mapk_at(GR_HERE, g, "leaky_relu", a, k)
+#define gr_elu(g, a, k)        gr_mapk_at(GR_HERE, g, "elu", a, k)
+#define gr_gelu(g, a)          gr_map1_at(GR_HERE, g, "gelu", a)
+#define gr_gelu_tanh(g, a)     gr_map1_at(GR_HERE, g, "gelu_tanh", a)
+#define gr_silu(g, a)          gr_map1_at(GR_HERE, g, "silu", a)
+#define gr_softplus(g, a)      gr_map1_at(GR_HERE, g, "softplus", a)
+#define gr_tanh(g, a)          gr_map1_at(GR_HERE, g, "tanh", a)
+#define gr_sigmoid(g, a)       gr_map1_at(GR_HERE, g, "sigmoid", a)
+
+/* x * scale + shift in one node, both stretched over x ([b, 1, d] over tokens, say). The
+ * result has the type of x. */
+#define gr_scale_shift(g, x, scale, shift) gr_scale_shift_at(GR_HERE, g, x, scale, shift)
+GR_API gr_value *gr_scale_shift_at(const char *site, gr_graph *g, gr_value *x, gr_value *scale,
+                                   gr_value *shift);
 
 /* A value of `shape` with every element k; no memory is read. */
 #define gr_fill(g, dtype, shape, k) gr_fill_at(GR_HERE, g, dtype, shape, k)

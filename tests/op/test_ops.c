@@ -10,7 +10,7 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,    &driver_matmul, &driver_reduce, &driver_shape,
+    &driver_map,    &driver_matmul, &driver_reduce, &driver_shape,  &driver_scalar,
     &driver_gather, &driver_xent,   &driver_update, &driver_assign,
 };
 
@@ -69,14 +69,21 @@ static void check_operators(void)
     }
 }
 
+static bool has_case(const driver_family *f, const char *name)
+{
+    for (int i = 0; i < f->n_cases; i++)
+        if (strcmp(f->cases[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static void check_functions(void)
 {
     for (int fn = 0; fn < GR_FN_COUNT; fn++) {
         const char *name = gr_scalar_name((gr_scalar_fn)fn);
         bool found = fn == GR_FN_CONST; /* fill and "constant" are made of it */
 
-        for (int i = 0; i < driver_map.n_cases; i++)
-            found = found || strcmp(driver_map.cases[i].name, name) == 0;
+        found = found || has_case(&driver_map, name) || has_case(&driver_scalar, name);
         if (!found) {
             fprintf(stderr, "scalar function '%s' has no case\n", name);
             exit(1);

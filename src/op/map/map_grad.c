@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One forward instruction is followed by its rules: at most 3 arguments, 10 instructions
- * each, 3 to add them up. */
+/* One forward instruction is followed by its rules: at most 30 instructions for all its
+ * arguments, 3 to add them up. */
 #define SCRATCH_INSTR (GR_MAP_MAX_INSTR * 34)
 #define SCRATCH_SRC   (GR_MAP_MAX_SRC + 2)
 #define SCRATCH_REGS  (SCRATCH_SRC + SCRATCH_INSTR)

@@ -9,6 +9,11 @@ gr_status gr_map_grad(gr_graph *g, gr_node *n, gr_value *const *d_out, gr_value 
 
 gr_status gr_map_ref_run(const gr_launch *l);
 
+/* The wider of two types; f32 for f16 with bf16. */
+gr_dtype gr_map_promote(gr_dtype a, gr_dtype b);
+/* Stretches *to by `s`. False when a dimension differs and neither is 1. */
+bool gr_map_broadcast(gr_shape *to, const gr_shape *s);
+
 /* Cut towards 0; what is out of range goes to its end, NaN to 0. */
 static inline int64_t gr_map_cut(double x, double lo, double hi)
 {

@@ -69,11 +69,10 @@ static void store_i64(gr_dtype t, void *mem, int64_t i, int64_t x)
     GR_BUG_IF(true); /* with a floating result the compute type is floating */
 }
 
-#define CASE_FLOAT(id, formula) \
-    case GR_FN_##id:            \
-        return formula;
-#define T       float
-#define NAME(x) x##_f32
+#define CASE_FLOAT CASE_TAKEN
+#define CASE_INT   CASE_REFUSED
+#define T          float
+#define NAME(x)    x##_f32
 #include "op/map/map_ref.inc"
 #undef NAME
 #undef T
@@ -84,17 +83,15 @@ static void store_i64(gr_dtype t, void *mem, int64_t i, int64_t x)
 #undef NAME
 #undef T
 #undef CASE_FLOAT
+#undef CASE_INT
 
-/* infer has refused these on integers. */
-#define CASE_FLOAT(id, formula) \
-    case GR_FN_##id:            \
-        break;
-#define T       int64_t
-#define NAME(x) x##_i64
+#define CASE_FLOAT CASE_REFUSED
+#define CASE_INT   CASE_TAKEN
+#define T          int64_t
+#define NAME(x)    x##_i64
 #include "op/map/map_ref.inc"
 #undef NAME
 #undef T
-#undef CASE_FLOAT
 
 gr_status gr_map_ref_run(const gr_launch *l)
 {
