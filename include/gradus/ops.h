@@ -150,6 +150,69 @@ GR_API gr_value *gr_reshape_at(const char *site, gr_graph *g, gr_value *a, gr_sh
 #define gr_transpose(g, a, order) gr_transpose_at(GR_HERE, g, a, order)
 GR_API gr_value *gr_transpose_at(const char *site, gr_graph *g, gr_value *a, const int *order);
 
+/* A dimension of 1 taken away or put in, dimensions first..last joined: reshapes. Axes may
+ * count from the end: -1 is the last. */
+#define gr_squeeze(g, a, axis)        gr_squeeze_at(GR_HERE, g, a, axis)
+#define gr_unsqueeze(g, a, axis)      gr_unsqueeze_at(GR_HERE, g, a, axis)
+#define gr_flatten(g, a, first, last) gr_flatten_at(GR_HERE, g, a, first, last)
+GR_API gr_value *gr_squeeze_at(const char *site, gr_graph *g, gr_value *a, int axis);
+GR_API gr_value *gr_unsqueeze_at(const char *site, gr_graph *g, gr_value *a, int axis);
+GR_API gr_value *gr_flatten_at(const char *site, gr_graph *g, gr_value *a, int first, int last);
+
+/* n >= 1 tensors one behind the other along `axis` (-1: the last), equal elsewhere; stack:
+ * along a new dimension. Floating types of several kinds give the wider one; other types
+ * must be equal. */
+#define gr_concat(g, src, n, axis) gr_concat_at(GR_HERE, g, src, n, axis)
+#define gr_stack(g, src, n, axis)  gr_stack_at(GR_HERE, g, src, n, axis)
+GR_API gr_value *gr_concat_at(const char *site, gr_graph *g, gr_value *const *src, int n, int axis);
+GR_API gr_value *gr_stack_at(const char *site, gr_graph *g, gr_value *const *src, int n, int axis);
+
+/* The reverse of concat: n parts of `sizes` (NULL: equal ones) along `axis` into out[0..n).
+ * One node, whose gradient is one concat: better than n slices. */
+#define gr_split(g, a, axis, n, sizes, out) gr_split_at(GR_HERE, g, a, axis, n, sizes, out)
+GR_API void gr_split_at(const char *site, gr_graph *g, gr_value *a, int axis, int n,
+                        const int64_t *sizes, gr_value **out);
+
+/* Elements start, start + step, .. before stop, one range per dimension. Negative numbers
+ * count from the end, GR_END is the end; the step is at least 1. A stop beyond the
+ * dimension is refused. */
+typedef struct gr_range {
+    int64_t start, stop, step;
+} gr_range;
+#define GR_END INT64_MAX
+#define GR_RANGE_ALL \
+    {                \
+        0, GR_END, 1 \
+    }
+#define gr_slice(g, a, ranges) gr_slice_at(GR_HERE, g, a, ranges)
+GR_API gr_value *gr_slice_at(const char *site, gr_graph *g, gr_value *a, const gr_range *ranges);
+/* The elements [start, stop) of one dimension, all of the others. */
+#define gr_slice_axis(g, a, axis, start, stop) gr_slice_axis_at(GR_HERE, g, a, axis, start, stop)
+GR_API gr_value *gr_slice_axis_at(const char *site, gr_graph *g, gr_value *a, int axis,
+                                  int64_t start, int64_t stop);
+
+/* lo[d] elements of `value` before dimension d and hi[d] behind it; n_dims entries each. */
+#define gr_pad(g, a, lo, hi, value) gr_pad_at(GR_HERE, g, a, lo, hi, value)
+GR_API gr_value *gr_pad_at(const char *site, gr_graph *g, gr_value *a, const int64_t *lo,
+                           const int64_t *hi, double value);
+
+/* Backwards along the dimensions whose bits are set (GR_AXIS(i) | ...). */
+#define gr_flip(g, a, axes) gr_flip_at(GR_HERE, g, a, axes)
+GR_API gr_value *gr_flip_at(const char *site, gr_graph *g, gr_value *a, unsigned axes);
+
+/* Images [n, h, w, c] as vectors of patches of p x p, row by row: [n, h/p * w/p, p*p*c], and
+ * back to images of the given shape. The order of elements inside a patch:
+ *   GR_PATCH_CHW   channel, row, column: as JiT has it, and a flattened weight
+ *                  [out, c, p, p] of a PyTorch convolution
+ *   GR_PATCH_HWC   row, column, channel: a flattened weight [out, p, p, c] */
+typedef enum gr_patch_order { GR_PATCH_CHW, GR_PATCH_HWC } gr_patch_order;
+#define gr_patchify(g, a, p, order)       gr_patchify_at(GR_HERE, g, a, p, order)
+#define gr_unpatchify(g, a, image, order) gr_unpatchify_at(GR_HERE, g, a, image, order)
+GR_API gr_value *gr_patchify_at(const char *site, gr_graph *g, gr_value *a, int64_t p,
+                                gr_patch_order order);
+GR_API gr_value *gr_unpatchify_at(const char *site, gr_graph *g, gr_value *a, gr_shape image,
+                                  gr_patch_order order);
+
 /* out[i..., :] = table[index[i...], :]: rows of a [n, ...] table by i32 or i64 indices.
  * An index outside [0, n) fails the run and is named. The gradient sums rows in the
  * order of the indices, so it is deterministic. */

@@ -7,6 +7,7 @@
 #include "op/gather/gather.h"
 #include "op/map/program.h"
 #include "op/matmul/matmul.h"
+#include "op/part/part.h"
 #include "op/reduce/reduce.h"
 #include "op/shape/shape.h"
 #include "op/update/many.h"
@@ -23,6 +24,11 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_reduce,
     &gr_op_reshape,
     &gr_op_transpose,
+    &gr_op_concat,
+    &gr_op_split,
+    &gr_op_slice,
+    &gr_op_pad,
+    &gr_op_flip,
     &gr_op_gather,
     &gr_op_scatter_add,
     &gr_op_softmax_xent,

@@ -13,6 +13,7 @@
 #include "gradus/ops.h"
 #include "graph/op.h"
 #include "op/map/program.h"
+#include "op/part/part.h"
 #include "op/shape/shape.h"
 #include "pass/pass.h"
 
@@ -164,7 +165,9 @@ static bool is_made_of_sources(const gr_node *n)
 {
     const gr_program *p;
 
-    if (n->op == &gr_op_reshape || n->op == &gr_op_transpose)
+    if (n->op == &gr_op_reshape || n->op == &gr_op_transpose || n->op == &gr_op_concat ||
+        n->op == &gr_op_split || n->op == &gr_op_slice || n->op == &gr_op_pad ||
+        n->op == &gr_op_flip)
         return true;
     if (n->op != &gr_op_map || n->n_src != 2)
         return false;

@@ -192,9 +192,11 @@ def update_family():
                                   rand(9, 11, lo=0.5, hi=2)])
 
 
+import make_layout  # noqa: E402: it takes record and rand from here
+
 FAMILIES = {"map": map_family, "matmul": matmul_family, "reduce": reduce_family,
             "shape": shape_family, "gather": gather_family, "xent": xent_family,
-            "update": update_family}
+            "update": update_family, **make_layout.FAMILIES}
 
 
 def main():

@@ -7,5 +7,6 @@
 extern const driver_family driver_map, driver_matmul, driver_reduce, driver_shape, driver_gather,
     driver_xent, driver_update, driver_assign;
 extern const driver_family driver_scalar;
+extern const driver_family driver_part;
 
 #endif
