@@ -1,6 +1,8 @@
 /* TCP sockets with deadlines. */
 #include "net/socket.h"
 
+#include "net/ports.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -50,7 +52,7 @@ static int open_socket(const struct addrinfo *a)
     return socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
 }
 
-static int port_of(int fd)
+int gr_socket_port(int fd)
 {
     union {
         struct sockaddr any;
@@ -64,36 +66,99 @@ static int port_of(int fd)
     return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
 }
 
-gr_status gr_socket_listen(int *fd, const char *host, int port, int *real_port)
+/* 0, or -1 with errno. */
+static int listen_on(int *fd, const struct addrinfo *a)
+{
+    int on = 1, off = 0, s = open_socket(a), error;
+
+    if (s < 0)
+        return -1;
+    /* "::" takes IPv4 too. */
+    if (a->ai_family == AF_INET6)
+        (void)setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+        bind(s, a->ai_addr, a->ai_addrlen) == 0 && listen(s, SOMAXCONN) == 0) {
+        *fd = s;
+        return 0;
+    }
+    error = errno;
+    close(s);
+    errno = error;
+    return -1;
+}
+
+/* Any address: IPv6 with IPv4 inside where the host has it, else IPv4 alone. */
+static int listen_on_any(int *fd, int port)
+{
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };
+    struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+    struct addrinfo a = { .ai_family = AF_INET6,
+                          .ai_socktype = SOCK_STREAM,
+                          .ai_addr = (struct sockaddr *)&v6,
+                          .ai_addrlen = sizeof(v6) };
+    struct addrinfo b = { .ai_family = AF_INET,
+                          .ai_socktype = SOCK_STREAM,
+                          .ai_addr = (struct sockaddr *)&v4,
+                          .ai_addrlen = sizeof(v4) };
+
+    if (listen_on(fd, &a) == 0)
+        return 0;
+    return errno == EADDRINUSE ? -1 : listen_on(fd, &b);
+}
+
+/* As gr_socket_try_listen(); a name that does not resolve sets the message and errno 0. */
+static int try_listen(int *fd, const char *host, int port)
 {
     struct addrinfo *list;
-    int on = 1, error = 0;
+    int error = 0;
     bool again;
 
     *fd = -1;
-    GR_TRY(resolve(&list, host, port, AI_PASSIVE, &again));
-    for (struct addrinfo *a = list; a && *fd < 0; a = a->ai_next) {
-        int s = open_socket(a);
-
-        if (s >= 0 && setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
-            bind(s, a->ai_addr, a->ai_addrlen) == 0 && listen(s, SOMAXCONN) == 0) {
-            *fd = s;
-            break;
-        }
-        error = errno;
-        if (s >= 0)
-            close(s);
+    if (!host)
+        return listen_on_any(fd, port);
+    if (resolve(&list, host, port, AI_PASSIVE, &again) != GR_OK) {
+        errno = 0;
+        return -1;
     }
+    for (struct addrinfo *a = list; a && *fd < 0; a = a->ai_next)
+        if (listen_on(fd, a) != 0)
+            error = errno;
     freeaddrinfo(list);
-    if (*fd < 0 && error == EADDRINUSE)
-        return gr_fail(GR_ERR_IO, "port %d of '%s' is taken by another program; choose another one",
-                       port, host);
-    if (*fd < 0 && error == EADDRNOTAVAIL)
-        return gr_fail(GR_ERR_IO, "'%s' is no address of this host", host);
-    if (*fd < 0)
-        return gr_fail(GR_ERR_IO, "cannot listen on '%s' port %d: %s", host, port, strerror(error));
-    *real_port = port_of(*fd);
-    return GR_OK;
+    errno = error;
+    return *fd < 0 ? -1 : 0;
+}
+
+int gr_socket_try_listen(int *fd, const char *host, int port)
+{
+    return try_listen(fd, host, port);
+}
+
+static gr_status fail_taken(const char *host, int port)
+{
+    char owner[128];
+    int other = gr_port_free();
+
+    if (!gr_port_owner(port, owner, sizeof(owner)))
+        snprintf(owner, sizeof(owner), "another program");
+    return gr_fail(GR_ERR_IO, "port %d of '%s' is taken by %s; port %d is free", port, host, owner,
+                   other);
+}
+
+gr_status gr_socket_listen(int *fd, const char *host, int port, int *real_port)
+{
+    const char *name = host ? host : "this host";
+
+    if (try_listen(fd, host, port) == 0) {
+        *real_port = gr_socket_port(*fd);
+        return GR_OK;
+    }
+    switch (errno) {
+    case 0: return GR_ERR_IO; /* the message says what did not resolve */
+    case EADDRINUSE: return fail_taken(name, port);
+    case EADDRNOTAVAIL: return gr_fail(GR_ERR_IO, "'%s' is no address of this host", name);
+    default:
+        return gr_fail(GR_ERR_IO, "cannot listen on '%s' port %d: %s", name, port, strerror(errno));
+    }
 }
 
 /* Waits until the socket is ready; GR_ERR_TIMEOUT at the deadline. */

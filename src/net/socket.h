@@ -15,8 +15,13 @@
 extern "C" {
 #endif
 
-/* Listens on an address of this host; port 0 takes a free one. *real_port says which. */
+/* Listens on an address of this host, NULL for all of them; port 0 takes a free one. *real_port
+ * says which. A port that is taken is a failure that names the owner and a free one. */
 gr_status gr_socket_listen(int *fd, const char *host, int port, int *real_port) GR_MUST_CHECK;
+/* The same without a message: 0, or -1 with errno (0 when the host does not resolve). */
+int gr_socket_try_listen(int *fd, const char *host, int port);
+/* The port of this side; 0 when it has none. */
+int gr_socket_port(int fd);
 
 /* Tries until somebody listens there or the deadline passes; names that do not resolve
  * yet are tried again too. */
