@@ -2,6 +2,7 @@
 #ifndef GRADUS_GRADUS_H
 #define GRADUS_GRADUS_H
 
+#include "gradus/attention.h"
 #include "gradus/ckpt.h"
 #include "gradus/comm.h"
 #include "gradus/graph.h"

@@ -209,6 +209,11 @@ const gr_value *gr_value_root(const gr_value *v)
     return v;
 }
 
+bool gr_graph_wants(const gr_graph *g, const gr_value *v)
+{
+    return !g->wanted || (v->id < g->n_wanted && g->wanted[v->id]);
+}
+
 bool gr_value_views(const gr_value *v, const gr_value *of)
 {
     /* An output with both is what a node wrote over the variable: the new value. */

@@ -95,6 +95,8 @@ struct gr_graph {
     gr_value *loss;   /* NULL in evaluation */
     gr_value **grads; /* by variable index, n_grads of them; NULL: none */
     int n_grads;
+    const bool *wanted; /* during autodiff: by value id; NULL: everything is */
+    int n_wanted;
     gr_value *control; /* gradient norm, factor and skip flag (op/update); or NULL */
 
     gr_status status; /* the first failure, with its message */
@@ -151,6 +153,9 @@ const gr_value *gr_value_root(const gr_value *v);
 /* Whether v is `of` or a view of it, its value before anybody wrote it in place. */
 bool gr_value_views(const gr_value *v, const gr_value *of);
 size_t gr_value_bytes(const gr_value *v);
+/* For gradient rules: whether the gradient of v is asked for. What is not may be left out
+ * where that saves work; autodiff drops it anyway. */
+bool gr_graph_wants(const gr_graph *g, const gr_value *v);
 /* "matmul [128, 784] f32 x [512, 784] f32" into text, for messages. */
 void gr_node_describe(const gr_node *n, char *text, size_t n_bytes);
 

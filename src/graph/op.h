@@ -41,8 +41,9 @@ struct gr_op {
     int n_src; /* or GR_ANY_COUNT */
     int n_out;
     gr_amp_class amp;
-    bool has_effect; /* kept though nothing reads it: collectives */
-    gr_place place;  /* what the executor's schedule does with it */
+    bool has_effect;   /* kept though nothing reads it: collectives */
+    gr_place place;    /* what the executor's schedule does with it */
+    unsigned wide_src; /* GR_AMP_LOW: bit i: source i is not cast (a log-sum-exp, say) */
 
     /* Fills out[i].shape and .dtype (and .alias, .space where not plain arena memory)
      * from the sources and attr. An output dtype that a pass has fixed before is in

@@ -3,6 +3,7 @@
 #include "op/registry.h"
 
 #include "op/assign/assign.h"
+#include "op/attention/attention.h"
 #include "op/collective/collective.h"
 #include "op/gather/gather.h"
 #include "op/map/program.h"
@@ -34,6 +35,8 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_softmax_xent,
     &gr_op_softmax_xent_grad,
     &gr_op_assign,
+    &gr_op_attention,
+    &gr_op_attention_grad,
     &gr_op_accumulate,
     &gr_op_grad_control,
     &gr_op_count_step,

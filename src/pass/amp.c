@@ -98,7 +98,8 @@ static gr_status amp_node(amp *a, gr_node *n)
     if (n->op->amp == GR_AMP_KEEP || is_f64(n))
         return GR_OK;
     for (int s = 0; s < n->n_src && n->op->amp == GR_AMP_LOW; s++)
-        GR_TRY(low_copy(a, n, s));
+        if (s >= 32 || !(n->op->wide_src >> s & 1))
+            GR_TRY(low_copy(a, n, s));
     return retype(a, n);
 }
 

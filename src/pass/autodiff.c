@@ -127,7 +127,10 @@ gr_status gr_autodiff(gr_graph *g, gr_value *y, gr_value *seed, gr_value *const 
     GR_TRY_GOTO(st, walk_init(&w, g), done);
     mark_wanted(&w, x, n);
     g->phase = GR_PHASE_BACKWARD;
+    g->wanted = w.wanted;
+    g->n_wanted = w.n_values;
     st = run_walk(&w, y, seed);
+    g->wanted = NULL;
     for (int i = 0; i < n; i++)
         dx[i] = w.adjoint[x[i]->id];
 

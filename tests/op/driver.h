@@ -111,6 +111,8 @@ struct driver_case {
     int64_t n_reduced;  /* terms that are summed into one element; 0: nothing is summed */
     double slack;       /* multiplies the tolerance; 0 counts as 1. Say why in a comment */
     double scale;       /* usual size of one term; 0: 1 where something is summed, else 0 */
+    double low_abs;     /* bf16 and f16: so many half-steps at 1 are allowed besides, since terms
+                           are rounded to that type on their way; say why in a comment */
     const gr_scalars *scalars; /* NULL: lr 0.1, micro 0, step 1, seed 7 */
     const char *want;          /* building must fail with this in the message */
 };

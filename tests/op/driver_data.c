@@ -105,7 +105,8 @@ double driver_tolerance(const driver_case *c, int64_t n_reduced, gr_dtype store,
     double n = n_reduced > 1 ? (double)n_reduced : 1;
     double scale = c->scale > 0 ? c->scale : n_reduced > 0 ? 1 : 0;
     double slack = c->slack > 0 ? c->slack : 1;
+    double low = store == GR_BF16 || store == GR_F16 ? c->low_abs * epsilon(store) : 0;
 
-    return slack * 4 * eps * sqrt(n) * fmax(fabs(want), sqrt(n) * scale) +
+    return low + slack * 4 * eps * sqrt(n) * fmax(fabs(want), sqrt(n) * scale) +
            2 * epsilon(store) * fabs(want) + smallest(store);
 }

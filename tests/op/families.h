@@ -8,5 +8,6 @@ extern const driver_family driver_map, driver_matmul, driver_reduce, driver_shap
     driver_xent, driver_update, driver_assign;
 extern const driver_family driver_scalar;
 extern const driver_family driver_part;
+extern const driver_family driver_attention;
 
 #endif

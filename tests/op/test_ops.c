@@ -13,6 +13,7 @@ static const driver_family *const families[] = {
     &driver_map,    &driver_matmul, &driver_reduce, &driver_shape,  &driver_scalar,
     &driver_gather, &driver_xent,   &driver_update, &driver_assign,
     &driver_part,
+    &driver_attention,
 };
 
 /* Operators that the driver cannot take, and who tests them instead. */

@@ -1,0 +1,70 @@
+/*
+ * Attention: builders like those of ops.h; see graph.h for failures,
+ * lifetimes and threads.
+ *
+ *     o[i] = sum over j of drop(softmax_j(scale q[i]·k[j] + bias[i, j])) v[j]
+ *
+ * No matrix of queries by keys is ever stored, neither forward nor backward.
+ *
+ * Layout is token-major, as a projection leaves it: q [b, nq, heads, d], k and v
+ * [b, nk, kv_heads, d]; the result is [b, nq, heads, d]. Tensors of three dimensions,
+ * [b, n, heads * d], are taken, too, when `heads` says how to cut them; the result then
+ * has three dimensions. A projection to q, k and v together is used where it lies
+ * (gr_attention_packed, gr_attention_cross), and so is its gradient: nothing is copied.
+ */
+#ifndef GRADUS_ATTENTION_H
+#define GRADUS_ATTENTION_H
+
+#include "gradus/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All 0 is a plain attention; name what differs. */
+typedef struct gr_attention_opts {
+    int64_t heads;      /* of q; 0: what the shape says */
+    int64_t kv_heads;   /* of k and v, a divisor of heads; 0: what the shape says, or heads.
+                           Query head i uses key head i / (heads / kv_heads) */
+    double scale;       /* 0: 1 / sqrt(d) */
+    bool causal;        /* query i sees keys 0 to i only */
+    double dropout;     /* of the probabilities, in [0, 1); in a training trace only. Depends on
+                           seed, step, node and place in the global batch, not on the rank */
+    gr_value *key_mask; /* NULL, or bool [b, nk]: true where a key may be seen */
+    gr_value *bias;     /* NULL, or floating, broadcast to [b, heads, nq, nk]; -inf hides.
+                           Has a gradient when one is asked for */
+} gr_attention_opts;
+
+/* A query that may see no key gives 0, and no gradient. Sums are f32 for f32, bf16 and f16.
+ * opts NULL: all 0. */
+#define gr_attention(g, q, k, v, opts) gr_attention_at(GR_HERE, g, q, k, v, opts)
+GR_API gr_value *gr_attention_at(const char *site, gr_graph *g, gr_value *q, gr_value *k,
+                                 gr_value *v, const gr_attention_opts *opts);
+
+/* Self-attention of one projection: per token the heads of q, then of k, then of v, that is
+ * [b, n, heads + 2 kv_heads, d] or [b, n, (heads + 2 kv_heads) * d]; opts->heads is needed. */
+#define gr_attention_packed(g, qkv, opts) gr_attention_packed_at(GR_HERE, g, qkv, opts)
+GR_API gr_value *gr_attention_packed_at(const char *site, gr_graph *g, gr_value *qkv,
+                                        const gr_attention_opts *opts);
+
+/* Cross-attention with keys and values of one projection: per token the heads of k, then of
+ * v; [b, nk, 2 kv_heads, d] or [b, nk, 2 kv_heads * d]. opts->heads is needed with three
+ * dimensions. */
+#define gr_attention_cross(g, q, kv, opts) gr_attention_cross_at(GR_HERE, g, q, kv, opts)
+GR_API gr_value *gr_attention_cross_at(const char *site, gr_graph *g, gr_value *q, gr_value *kv,
+                                       const gr_attention_opts *opts);
+
+/* softmax_j(q·k / (|q| |k|)) v: queries and keys are divided by their norms (no epsilon: a
+ * zero vector gives NaN) and attended with scale 1, unless opts has another. row_mask: NULL,
+ * or [b, nq]; rows are multiplied by it. */
+#define gr_cosine_attention(g, q, k, v, row_mask, opts) \
+    gr_cosine_attention_at(GR_HERE, g, q, k, v, row_mask, opts)
+GR_API gr_value *gr_cosine_attention_at(const char *site, gr_graph *g, gr_value *q, gr_value *k,
+                                        gr_value *v, gr_value *row_mask,
+                                        const gr_attention_opts *opts);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
