@@ -5,6 +5,7 @@
 #include "gradus/attention.h"
 #include "gradus/ckpt.h"
 #include "gradus/comm.h"
+#include "gradus/conv.h"
 #include "gradus/graph.h"
 #include "gradus/nn.h"
 #include "gradus/ops.h"

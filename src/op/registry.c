@@ -5,6 +5,7 @@
 #include "op/assign/assign.h"
 #include "op/attention/attention.h"
 #include "op/collective/collective.h"
+#include "op/conv/conv.h"
 #include "op/gather/gather.h"
 #include "op/map/program.h"
 #include "op/matmul/matmul.h"
@@ -22,6 +23,9 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_variable,
     &gr_op_map,
     &gr_op_matmul,
+    &gr_op_conv,
+    &gr_op_conv_data,
+    &gr_op_conv_weight,
     &gr_op_reduce,
     &gr_op_reshape,
     &gr_op_transpose,

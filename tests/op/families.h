@@ -9,5 +9,6 @@ extern const driver_family driver_map, driver_matmul, driver_reduce, driver_shap
 extern const driver_family driver_scalar;
 extern const driver_family driver_part;
 extern const driver_family driver_attention;
+extern const driver_family driver_conv;
 
 #endif

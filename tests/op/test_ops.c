@@ -14,6 +14,7 @@ static const driver_family *const families[] = {
     &driver_gather, &driver_xent,   &driver_update, &driver_assign,
     &driver_part,
     &driver_attention,
+    &driver_conv,
 };
 
 /* Operators that the driver cannot take, and who tests them instead. */
