@@ -63,7 +63,10 @@ gr_status gr_pass_accumulate(gr_graph *g, const gr_buckets *b) GR_MUST_CHECK;
 /* Lays gradients into their slots and adds start and finish nodes per bucket. */
 gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg) GR_MUST_CHECK;
 
-/* ---- join ---- */
+/* ---- fuse and join ---- */
+
+/* Joins maps that read maps; see fuse.c. Drops what nothing reads any more. */
+gr_status gr_pass_fuse(gr_graph *g) GR_MUST_CHECK;
 
 /* Joins updates of single parameters into nodes that do many at once; see join.c. */
 gr_status gr_pass_join(gr_graph *g) GR_MUST_CHECK;

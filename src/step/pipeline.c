@@ -163,6 +163,11 @@ static gr_status prune(build *b)
     return gr_graph_prune(b->g);
 }
 
+static gr_status fuse(build *b)
+{
+    return gr_pass_fuse(b->g);
+}
+
 /* A device whose module has no kernel for many at once keeps one node per parameter. */
 static bool joins(const build *b)
 {
@@ -190,6 +195,7 @@ static const struct pass {
     { "sync", exchanges, sync, false },
     { "update", updates, update, false },
     { "prune", always, prune, false },
+    { "fuse", always, fuse, true },
     { "join", joins, join, true },
     { "hoist", hoists, hoist, true },
 };
