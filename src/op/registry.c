@@ -9,6 +9,7 @@
 #include "op/gather/gather.h"
 #include "op/map/program.h"
 #include "op/matmul/matmul.h"
+#include "op/norm/norm.h"
 #include "op/part/part.h"
 #include "op/reduce/reduce.h"
 #include "op/shape/shape.h"
@@ -38,6 +39,14 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_scatter_add,
     &gr_op_softmax_xent,
     &gr_op_softmax_xent_grad,
+    &gr_op_layer_norm,
+    &gr_op_layer_norm_grad,
+    &gr_op_rms_norm,
+    &gr_op_rms_norm_grad,
+    &gr_op_batch_stats,
+    &gr_op_batch_norm,
+    &gr_op_batch_norm_sums,
+    &gr_op_channel_map,
     &gr_op_assign,
     &gr_op_attention,
     &gr_op_attention_grad,

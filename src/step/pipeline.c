@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "op/map/program.h"
+#include "op/norm/norm.h"
 #include "op/update/many.h"
 #include "step/private.h"
 
@@ -129,6 +130,17 @@ static gr_status amp(build *b)
     return gr_pass_amp(b->g, b->s->c.amp == GR_AMP_BF16 ? GR_BF16 : GR_F16);
 }
 
+/* Once types are decided, normalisations are maps like others. */
+static bool lowers(const build *b)
+{
+    return gr_norm_can_lower(b->g);
+}
+
+static gr_status lower(build *b)
+{
+    return gr_norm_lower(b->g);
+}
+
 static gr_status accumulate(build *b)
 {
     return gr_pass_accumulate(b->g, &b->s->buckets);
@@ -191,6 +203,7 @@ static const struct pass {
     { "outputs", always, outputs, false },
     { "autodiff", trains, autodiff, false },
     { "amp", has_amp, amp, false },
+    { "lower", lowers, lower, false },
     { "accumulate", accumulates, accumulate, false },
     { "sync", exchanges, sync, false },
     { "update", updates, update, false },

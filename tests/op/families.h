@@ -10,5 +10,6 @@ extern const driver_family driver_scalar;
 extern const driver_family driver_part;
 extern const driver_family driver_attention;
 extern const driver_family driver_conv;
+extern const driver_family driver_norm;
 
 #endif

@@ -15,6 +15,7 @@ static const driver_family *const families[] = {
     &driver_part,
     &driver_attention,
     &driver_conv,
+    &driver_norm,
 };
 
 /* Operators that the driver cannot take, and who tests them instead. */
