@@ -7,6 +7,7 @@
 #include "gradus/comm.h"
 #include "gradus/conv.h"
 #include "gradus/graph.h"
+#include "gradus/image.h"
 #include "gradus/nn.h"
 #include "gradus/norm.h"
 #include "gradus/ops.h"

@@ -11,7 +11,9 @@
 #include "op/matmul/matmul.h"
 #include "op/norm/norm.h"
 #include "op/part/part.h"
+#include "op/pool/pool.h"
 #include "op/reduce/reduce.h"
+#include "op/resample/resample.h"
 #include "op/shape/shape.h"
 #include "op/update/many.h"
 #include "op/update/update.h"
@@ -35,6 +37,9 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_slice,
     &gr_op_pad,
     &gr_op_flip,
+    &gr_op_max_pool,
+    &gr_op_max_pool_grad,
+    &gr_op_resample,
     &gr_op_gather,
     &gr_op_scatter_add,
     &gr_op_softmax_xent,

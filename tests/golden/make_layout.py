@@ -29,4 +29,74 @@ def part_family():
     yield record("flip both", lambda a: a.flip(1, 2), [rand(3, 5, 7)], grad=[0])
 
 
-FAMILIES = {"part": part_family}
+def nhwc(fn):
+    """fn on NCHW, as a function on NHWC."""
+    def run(x):
+        y = fn(x.permute(0, 3, 1, 2))
+        return y.permute(0, 2, 3, 1) if torch.is_tensor(y) else tuple(
+            t.permute(0, 2, 3, 1) for t in y)
+    return run
+
+
+def pool_family():
+    def pool(kernel, stride, padding, dilation=1, ceil_mode=False):
+        def run(x):
+            y, place = F.max_pool2d(x, kernel, stride, padding, dilation, ceil_mode,
+                                    return_indices=True)
+            # PyTorch's place is one in the image; ours is one in the window.
+            kernel2, stride2, pad2, dil2 = (
+                torch.nn.modules.utils._pair(v) for v in (kernel, stride, padding, dilation))
+            row = torch.arange(y.shape[2])[:, None] * stride2[0] - pad2[0]
+            col = torch.arange(y.shape[3])[None, :] * stride2[1] - pad2[1]
+            which = ((place // x.shape[3] - row) // dil2[0] * kernel2[1] +
+                     (place % x.shape[3] - col) // dil2[1])
+            return y, which.to(torch.uint8)
+        return nhwc(run)
+
+    yield record("max pool", pool(2, 2, 0), [rand(2, 6, 4, 5)], grad=[0])
+    yield record("max pool of 3 by 2", pool(3, 2, 1), [rand(2, 9, 8, 3)], grad=[0])
+    yield record("max pool, ceiling", pool(3, 2, 1, ceil_mode=True), [rand(1, 8, 10, 2)], grad=[0])
+    yield record("max pool, oblong", pool((2, 3), (1, 2), (1, 0)), [rand(2, 5, 7, 1)], grad=[0])
+    yield record("max pool, dilated", pool((3, 2), (1, 2), 1, 2), [rand(1, 7, 9, 2)], grad=[0])
+
+
+def resample_family():
+    def avg(*args, **more):
+        return nhwc(lambda x: F.avg_pool2d(x, *args, **more))
+
+    def adaptive(h, w):
+        return nhwc(lambda x: F.adaptive_avg_pool2d(x, (h, w)))
+
+    def resize(h, w, mode, **more):
+        return nhwc(lambda x: F.interpolate(x, (h, w), mode=mode, **more))
+
+    yield record("avg pool", avg(2), [rand(2, 6, 4, 5)], grad=[0])
+    yield record("avg pool of 3 by 2", avg(3, 2, 1), [rand(2, 9, 8, 3)], grad=[0])
+    yield record("avg pool, ceiling", avg(3, 2, 1, ceil_mode=True), [rand(1, 8, 10, 2)], grad=[0])
+    yield record("avg pool, padding not counted", avg(3, 2, 1, count_include_pad=False),
+                 [rand(2, 9, 8, 3)], grad=[0])
+    yield record("avg pool, not counted, ceiling",
+                 avg((3, 2), (2, 3), 1, ceil_mode=True, count_include_pad=False),
+                 [rand(1, 8, 9, 2)], grad=[0])
+    yield record("adaptive pool", adaptive(3, 2), [rand(2, 7, 5, 3)], grad=[0])
+    yield record("adaptive pool to one", adaptive(1, 1), [rand(2, 7, 5, 3)], grad=[0])
+    yield record("adaptive pool up", adaptive(7, 9), [rand(1, 5, 4, 2)], grad=[0])
+    yield record("nearest", resize(7, 9, "nearest"), [rand(2, 5, 4, 3)], grad=[0])
+    yield record("nearest by two", resize(10, 8, "nearest"), [rand(1, 5, 4, 3)], grad=[0])
+    yield record("nearest, same size", resize(5, 4, "nearest"), [rand(1, 5, 4, 3)], grad=[0])
+    yield record("nearest, down", resize(3, 2, "nearest"), [rand(1, 8, 7, 2)], grad=[0])
+    yield record("nearest exact", resize(7, 9, "nearest-exact"), [rand(1, 5, 4, 3)], grad=[0])
+    yield record("nearest exact, down", resize(3, 2, "nearest-exact"), [rand(1, 8, 7, 2)],
+                 grad=[0])
+    for name, mode in (("bilinear", "bilinear"), ("bicubic", "bicubic")):
+        for which, corners in (("", False), (" of corners", True)):
+            up, down = [rand(2 if mode == "bilinear" else 1, 5, 4, 3)], [rand(1, 8, 7, 2)]
+            yield record(name + which, resize(7, 9, mode, align_corners=corners), up, grad=[0])
+            if not (mode == "bicubic" and corners):
+                yield record(name + which + ", down", resize(3, 2, mode, align_corners=corners),
+                             down, grad=[0])
+    yield record("bilinear of corners to one", resize(1, 1, "bilinear", align_corners=True),
+                 [rand(1, 8, 7, 2)], grad=[0])
+
+
+FAMILIES = {"part": part_family, "pool": pool_family, "resample": resample_family}

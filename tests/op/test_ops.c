@@ -12,10 +12,10 @@
 static const driver_family *const families[] = {
     &driver_map,    &driver_matmul, &driver_reduce, &driver_shape,  &driver_scalar,
     &driver_gather, &driver_xent,   &driver_update, &driver_assign,
-    &driver_part,
     &driver_attention,
     &driver_conv,
     &driver_norm,
+    &driver_part,   &driver_pool,   &driver_resample,
 };
 
 /* Operators that the driver cannot take, and who tests them instead. */
