@@ -219,6 +219,22 @@ GR_API gr_value *gr_unpatchify_at(const char *site, gr_graph *g, gr_value *a, gr
 #define gr_gather(g, table, index) gr_gather_at(GR_HERE, g, table, index)
 GR_API gr_value *gr_gather_at(const char *site, gr_graph *g, gr_value *table, gr_value *index);
 
+/* exp(x) / sum of exp(x) over dimension `axis`; negative ones count from the end (-1: the
+ * last, which is the fastest). Result of x's type; f16 and bf16 are computed in f32. Where x
+ * is -inf along the whole axis the result is 0 (PyTorch: NaN). */
+#define gr_softmax(g, x, axis) gr_softmax_at(GR_HERE, g, x, axis)
+GR_API gr_value *gr_softmax_at(const char *site, gr_graph *g, gr_value *x, int axis);
+
+/* x - log of the sum of exp(x) over dimension `axis`; f32, or f64 for f64 x. Where x is -inf
+ * along the whole axis the result is -inf (PyTorch: NaN). */
+#define gr_log_softmax(g, x, axis) gr_log_softmax_at(GR_HERE, g, x, axis)
+GR_API gr_value *gr_log_softmax_at(const char *site, gr_graph *g, gr_value *x, int axis);
+
+/* Log of the sum of exp(x) over dimension `axis`, which stays as 1 (keep) or goes; f32, or
+ * f64 for f64 x. Over no element: -inf. */
+#define gr_logsumexp(g, x, axis, keep) gr_logsumexp_at(GR_HERE, g, x, axis, keep)
+GR_API gr_value *gr_logsumexp_at(const char *site, gr_graph *g, gr_value *x, int axis, bool keep);
+
 /* -log softmax(logits)[label] per row: logits [n, c], labels [n] (i32 or i64) -> f32 [n]
  * (f64 for f64 logits). A label outside [0, c) fails the run and is named. */
 #define gr_softmax_xent(g, logits, labels) gr_softmax_xent_at(GR_HERE, g, logits, labels)

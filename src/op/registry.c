@@ -15,6 +15,7 @@
 #include "op/reduce/reduce.h"
 #include "op/resample/resample.h"
 #include "op/shape/shape.h"
+#include "op/softmax/softmax.h"
 #include "op/update/many.h"
 #include "op/update/update.h"
 #include "op/xent/xent.h"
@@ -44,6 +45,11 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_scatter_add,
     &gr_op_softmax_xent,
     &gr_op_softmax_xent_grad,
+    &gr_op_softmax,
+    &gr_op_softmax_grad,
+    &gr_op_log_softmax,
+    &gr_op_log_softmax_grad,
+    &gr_op_logsumexp,
     &gr_op_layer_norm,
     &gr_op_layer_norm_grad,
     &gr_op_rms_norm,

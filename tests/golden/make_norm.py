@@ -68,7 +68,22 @@ def norm_family():
     yield record("group norm, plain", group_norm(4), [rand(3, 5, 4)], grad=[0])
 
 
-FAMILIES = {"norm": norm_family}
+def softmax_family():
+    cases = {"": ([6, 10], -1), " of the middle": ([3, 5, 7], 1)}
+    for place, (shape, dim) in cases.items():
+        yield record("softmax" + place, lambda x: torch.softmax(x, dim), [rand(*shape)], grad=[0])
+        yield record("log softmax" + place, lambda x: torch.log_softmax(x, dim), [rand(*shape)],
+                     grad=[0])
+        yield record("logsumexp" + place, lambda x: torch.logsumexp(x, dim, keepdim=True),
+                     [rand(*shape)], grad=[0])
+    yield record("softmax down columns", lambda x: torch.softmax(x, 0), [rand(6, 10)], grad=[0])
+    large = rand(8, 12, lo=-300, hi=300)
+    yield record("softmax of large numbers", lambda x: torch.softmax(x, -1), [large], grad=[0])
+    yield record("log softmax of large numbers", lambda x: torch.log_softmax(x, -1), [large],
+                 grad=[0])
+
+
+FAMILIES = {"norm": norm_family, "softmax": softmax_family}
 
 
 def main():

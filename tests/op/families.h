@@ -9,7 +9,7 @@ extern const driver_family driver_map, driver_matmul, driver_reduce, driver_shap
 extern const driver_family driver_scalar;
 extern const driver_family driver_attention;
 extern const driver_family driver_conv;
-extern const driver_family driver_norm;
 extern const driver_family driver_part, driver_pool, driver_resample;
+extern const driver_family driver_norm, driver_softmax;
 
 #endif

@@ -16,6 +16,7 @@ static const driver_family *const families[] = {
     &driver_conv,
     &driver_norm,
     &driver_part,   &driver_pool,   &driver_resample,
+    &driver_softmax,
 };
 
 /* Operators that the driver cannot take, and who tests them instead. */

@@ -150,6 +150,21 @@ gr_status gr_row_norm_grad_ref_run(const gr_launch *l)
 
 /* ---- down channels ---- */
 
+gr_channels gr_channels_of(const gr_node *n)
+{
+    const gr_channel_attr *a = n->attr;
+    const gr_shape *s = &n->src[0]->shape;
+    gr_channels k = { .n_samples = 1, .n_rows = 1, .n_channels = s->dim[s->n_dims - 1] };
+
+    for (int i = 0; i < s->n_dims - 1; i++) {
+        if (i == 0 && a->per_sample)
+            k.n_samples = s->dim[i];
+        else
+            k.n_rows *= s->dim[i];
+    }
+    return k;
+}
+
 static void stats_of(const gr_launch *l, const gr_channels *k, int64_t sample, int64_t c)
 {
     int64_t at = sample * k->n_rows * k->n_channels + c;
