@@ -37,6 +37,9 @@ typedef struct gr_step_config {
     gr_amp amp;
     int accumulate;      /* micro-steps per update; gradients are their mean */
     double clip_norm;    /* global norm; 0: no clipping */
+    double clip_value;   /* each element of a gradient is cut to +-this; 0: not */
+    double ema_decay;    /* averages of the parameters, "ema.<name>", for evaluation: times
+                            this, plus the rest of the new one, after each update; 0: none */
     double init_scale;   /* fp16: first loss scale */
     uint64_t seed;       /* weights and randomness inside the step */
     int n_threads;       /* of this rank on the CPU; 0: GR_THREADS, else 1 */
@@ -53,8 +56,8 @@ typedef struct gr_step_config {
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
-        NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 65536.0, 0, 0, 16, \
-            (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL                      \
+        NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
+            0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL            \
     }
 
 /* Opens the device. The trace runs at the first plan. Caller owns *out. */
@@ -82,6 +85,10 @@ GR_API gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds,
 /* Forward only, on the evaluation trace. Not collective. A step that will train needs a
  * training plan first (gr_step_plan): the training trace lays out the state. */
 GR_API gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
+
+/* Whether evaluations from now on read the averages in place of the parameters (default:
+ * no). Needs ema_decay and a training plan. */
+GR_API gr_status gr_step_use_ema(gr_step *s, bool on) GR_MUST_CHECK;
 
 /* Copies an output of the last run to `dst` (count and type must match). Waits for it. */
 GR_API gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst) GR_MUST_CHECK;

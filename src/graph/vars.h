@@ -25,6 +25,7 @@ typedef struct gr_var {
     gr_dtype dtype;
     gr_shape shape;
     gr_init init;
+    const struct gr_var *copy_of; /* starts as that variable does, which comes earlier; or NULL */
     bool frozen;
     int index;     /* in the table */
     size_t offset; /* bytes in the state space, once sealed */

@@ -21,6 +21,7 @@ static const gr_kernel_set kernels[] = {
     { "scale_update", gr_scale_update_cuda },
     { "sgd", gr_sgd_cuda },
     { "adamw", gr_adamw_cuda },
+    { "ema", gr_ema_cuda },
     { "allreduce_start", gr_allreduce_start_cuda },
     { "allreduce_finish", gr_allreduce_finish_cuda },
     { NULL, NULL },

@@ -67,6 +67,7 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_scale_update,
     &gr_op_sgd,
     &gr_op_adamw,
+    &gr_op_ema,
     &gr_op_many_updates,
     &gr_op_allreduce_start,
     &gr_op_allreduce_finish,

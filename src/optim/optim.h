@@ -11,13 +11,18 @@ extern "C" {
 
 typedef struct gr_update_config {
     gr_optim optim;
-    double clip_norm; /* 0: none */
-    bool scale_loss;  /* fp16: dynamic loss scale */
+    double clip_norm;  /* 0: none */
+    double clip_value; /* 0: none */
+    double ema_decay;  /* 0: no average */
+    bool scale_loss;   /* fp16: dynamic loss scale */
     double init_scale;
 } gr_update_config;
 
 /* GR_ERR_ARG names the setting that is out of range. */
 gr_status gr_optim_check(const gr_optim *o) GR_MUST_CHECK;
+
+/* The group of a parameter of that name; NULL: none matches. */
+const gr_param_group *gr_optim_group(const gr_optim *o, const char *name);
 
 /* The loss scale's variable, NULL when the loss is not scaled. Adds it when missing. */
 gr_status gr_loss_scale_var(gr_vars *vars, const gr_update_config *c, gr_var **out) GR_MUST_CHECK;
@@ -25,6 +30,9 @@ gr_status gr_loss_scale_var(gr_vars *vars, const gr_update_config *c, gr_var **o
 /* Adds the nodes that turn g->grads into new parameters; sets g->control if there is
  * one. Without trainable gradients nothing is added. */
 gr_status gr_pass_update(gr_graph *g, const gr_update_config *c) GR_MUST_CHECK;
+
+/* Reads averages in place of the parameters that have one. For evaluation. */
+gr_status gr_pass_average(gr_graph *g) GR_MUST_CHECK;
 
 /* "adamw beta1 0.9 ..." for the fingerprint and the log. */
 void gr_optim_print(const gr_update_config *c, gr_text *out);
@@ -34,6 +42,7 @@ void gr_optim_print(const gr_update_config *c, gr_text *out);
 #define GR_VAR_SKIPPED "optimizer.skipped"
 #define GR_VAR_SCALE   "optimizer.loss_scale"
 #define GR_VAR_GOOD    "optimizer.good_steps"
+#define GR_VAR_EMA     "ema." /* and the parameter's name */
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /*
  * The update: control (norm, factor, skip) over all gradients, counters, then one node
- * per parameter. Moments are variables named "optimizer.<kind>.<param>".
+ * per parameter, and one per average of a parameter. Moments are variables named
+ * "optimizer.<kind>.<param>", averages "ema.<param>".
  *
  * Control exists only with clipping or a loss scale. Then every update reads it, so none
  * starts before all buckets are back; without it a bucket's parameters are updated as
@@ -20,37 +21,6 @@ typedef struct updater {
     gr_value *control; /* or NULL */
     gr_value *step;    /* the number of this update */
 } updater;
-
-static gr_status in_range(const char *name, double x, double lo, double hi)
-{
-    if (x >= lo && x <= hi)
-        return GR_OK;
-    return gr_fail(GR_ERR_ARG, "optimiser: %s is %g, must be in [%g, %g]", name, x, lo, hi);
-}
-
-/* The moments' correction divides by 1 - beta^step. */
-static gr_status check_beta(const char *name, double x)
-{
-    if (x >= 0 && x < 1)
-        return GR_OK;
-    return gr_fail(GR_ERR_ARG, "optimiser: %s is %.17g, must be at least 0 and less than 1", name,
-                   x);
-}
-
-gr_status gr_optim_check(const gr_optim *o)
-{
-    GR_TRY(in_range("momentum", o->momentum, 0, 1));
-    GR_TRY(check_beta("beta1", o->beta1));
-    GR_TRY(check_beta("beta2", o->beta2));
-    GR_TRY(in_range("eps", o->eps, 0, 1));
-    /* As kernels have it, in f32: a parameter without a gradient would be 0 / 0. */
-    if (o->kind == GR_OPTIM_ADAMW && !((float)o->eps > 0))
-        return gr_fail(GR_ERR_ARG, "optimiser: eps is %g, must be more than 0", o->eps);
-    GR_TRY(in_range("weight_decay", o->weight_decay, 0, 1e6));
-    if (o->kind != GR_OPTIM_SGD && o->kind != GR_OPTIM_ADAMW)
-        return gr_fail(GR_ERR_ARG, "optimiser: unknown kind %d", (int)o->kind);
-    return GR_OK;
-}
 
 static gr_status scalar_var(gr_vars *vars, const char *name, gr_dtype t, double start, gr_var **out)
 {
@@ -129,14 +99,16 @@ static gr_status add_counters(updater *u)
     return gr_graph_status(u->g);
 }
 
-static gr_value *moment(updater *u, const gr_var *param, const char *kind)
+/* A variable of the parameter's shape, "<prefix><param>", that starts at 0 or as a copy. */
+static gr_value *companion(updater *u, const gr_var *param, const char *prefix, bool copy)
 {
-    char *name = gr_arena_printf(u->g->arena, "optimizer.%s.%s", kind, param->name);
+    char *name = gr_arena_printf(u->g->arena, "%s%s", prefix, param->name);
     gr_var want = { .name = name,
                     .kind = GR_VAR_OPTIM,
                     .dtype = GR_F32,
                     .shape = param->shape,
-                    .init = gr_init_const(0) };
+                    .init = gr_init_const(0),
+                    .copy_of = copy ? param : NULL };
     gr_var *v;
     gr_status st = name ? gr_vars_get(u->g->vars, &want, &v) : GR_ERR_NOMEM;
 
@@ -144,38 +116,66 @@ static gr_value *moment(updater *u, const gr_var *param, const char *kind)
     return st == GR_OK ? gr_graph_var(u->g, SITE, v) : NULL;
 }
 
-static void add_sgd(updater *u, gr_value *param, gr_value *grad)
+static gr_update_attr own_attr(const updater *u, const gr_var *param)
 {
     const gr_optim *o = &u->c->optim;
-    gr_sgd_attr a = { .momentum = o->momentum,
-                      .weight_decay = o->weight_decay,
-                      .has_control = u->control != NULL };
+    const gr_param_group *group = gr_optim_group(o, param->name);
+    gr_update_attr a = { .lr_scale = 1,
+                         .weight_decay = o->weight_decay,
+                         .clip_value = u->c->clip_value,
+                         .has_control = u->control != NULL };
+
+    if (!o->decay_all && param->shape.n_dims <= 1)
+        a.weight_decay = 0;
+    if (group) {
+        a.lr_scale = group->lr_scale;
+        a.weight_decay = group->weight_decay;
+    }
+    return a;
+}
+
+static gr_node *add_sgd(updater *u, gr_value *param, gr_value *grad)
+{
+    const gr_optim *o = &u->c->optim;
+    gr_sgd_attr a = { .of = own_attr(u, param->var),
+                      .momentum = o->momentum,
+                      .nesterov = o->nesterov };
     gr_value *src[4] = { param, grad };
     int n = 2;
 
     if (u->control)
         src[n++] = u->control;
     if (o->momentum != 0)
-        src[n++] = moment(u, param->var, "momentum_buffer");
-    add(u, &gr_op_sgd, src, n, &a, sizeof(a));
+        src[n++] = companion(u, param->var, "optimizer.momentum_buffer.", false);
+    return add(u, &gr_op_sgd, src, n, &a, sizeof(a));
 }
 
-static void add_adamw(updater *u, gr_value *param, gr_value *grad)
+static gr_node *add_adamw(updater *u, gr_value *param, gr_value *grad)
 {
     const gr_optim *o = &u->c->optim;
-    gr_adamw_attr a = { .beta1 = o->beta1,
+    gr_adamw_attr a = { .of = own_attr(u, param->var),
+                        .beta1 = o->beta1,
                         .beta2 = o->beta2,
                         .eps = o->eps,
-                        .weight_decay = o->weight_decay,
-                        .has_control = u->control != NULL };
+                        .l2 = o->kind == GR_OPTIM_ADAM };
     gr_value *src[6] = { param, grad, u->step };
     int n = 3;
 
     if (u->control)
         src[n++] = u->control;
-    src[n++] = moment(u, param->var, "exp_avg");
-    src[n++] = moment(u, param->var, "exp_avg_sq");
-    add(u, &gr_op_adamw, src, n, &a, sizeof(a));
+    src[n++] = companion(u, param->var, "optimizer.exp_avg.", false);
+    src[n++] = companion(u, param->var, "optimizer.exp_avg_sq.", false);
+    return add(u, &gr_op_adamw, src, n, &a, sizeof(a));
+}
+
+/* Reads the parameter as `update` leaves it. */
+static void add_ema(updater *u, const gr_node *update)
+{
+    gr_ema_attr a = { .decay = u->c->ema_decay, .has_control = u->control != NULL };
+    gr_value *src[4] = { companion(u, update->src[0]->var, GR_VAR_EMA, true), &update->out[0],
+                         u->step, u->control };
+
+    add(u, &gr_op_ema, src, a.has_control ? 4 : 3, &a, sizeof(a));
 }
 
 static bool has_grads(const gr_graph *g)
@@ -186,10 +186,36 @@ static bool has_grads(const gr_graph *g)
     return false;
 }
 
+/* From the last parameter to the first: in the order in which their buckets come back, so
+ * that early ones are updated while late ones are still on their way. Averages follow in
+ * the same order. `node` has room for all. */
+static gr_status add_updates(updater *u, int n_params, gr_node **node)
+{
+    gr_graph *g = u->g;
+    int n = 0;
+
+    for (int i = n_params - 1; i >= 0; i--) {
+        gr_value *param;
+
+        if (!g->grads[i])
+            continue;
+        param = gr_graph_var(g, SITE, g->vars->list[i]);
+        if (!param)
+            return gr_graph_status(g);
+        node[n++] = u->c->optim.kind == GR_OPTIM_SGD ? add_sgd(u, param, g->grads[i])
+                                                     : add_adamw(u, param, g->grads[i]);
+        GR_TRY(gr_graph_status(g));
+    }
+    for (int i = 0; i < n && u->c->ema_decay > 0; i++)
+        add_ema(u, node[i]);
+    return gr_graph_status(g);
+}
+
 gr_status gr_pass_update(gr_graph *g, const gr_update_config *c)
 {
     updater u = { .g = g, .c = c };
     int n_params = g->n_grads; /* moments are added to the table behind them */
+    gr_node **node;
 
     if (!has_grads(g))
         return GR_OK;
@@ -197,30 +223,10 @@ gr_status gr_pass_update(gr_graph *g, const gr_update_config *c)
     if (c->clip_norm > 0 || c->scale_loss)
         GR_TRY(add_control(&u));
     GR_TRY(add_counters(&u));
-    /* From the last parameter to the first: in the order in which their buckets come back,
-     * so that early ones are updated while late ones are still on their way. */
-    for (int i = n_params - 1; i >= 0; i--) {
-        if (!g->grads[i])
-            continue;
-        if (c->optim.kind == GR_OPTIM_SGD)
-            add_sgd(&u, gr_graph_var(g, SITE, g->vars->list[i]), g->grads[i]);
-        else
-            add_adamw(&u, gr_graph_var(g, SITE, g->vars->list[i]), g->grads[i]);
-        GR_TRY(gr_graph_status(g));
-    }
+    node = gr_arena_array(g->arena, (size_t)n_params, sizeof(gr_node *));
+    if (!node)
+        return GR_ERR_NOMEM;
+    GR_TRY(add_updates(&u, n_params, node));
     g->phase = GR_PHASE_FORWARD;
     return GR_OK;
-}
-
-void gr_optim_print(const gr_update_config *c, gr_text *out)
-{
-    const gr_optim *o = &c->optim;
-
-    if (o->kind == GR_OPTIM_SGD)
-        gr_text_addf(out, "sgd, momentum %.17g", o->momentum);
-    else
-        gr_text_addf(out, "adamw, beta1 %.17g, beta2 %.17g, eps %.17g", o->beta1, o->beta2, o->eps);
-    gr_text_addf(out, ", weight decay %.17g, clip norm %.17g", o->weight_decay, c->clip_norm);
-    if (c->scale_loss)
-        gr_text_addf(out, ", loss scale from %.17g", c->init_scale);
 }

@@ -22,7 +22,7 @@
 
 #define GROUP_BYTES ((size_t)1 << 19) /* of gradients: a quarter of a usual L2 cache */
 
-/* The gradient is source 1 of every operator that gr_many_takes(). */
+/* Source 1 of every operator that gr_many_takes(): the gradient, or what ema averages. */
 static const gr_value *grad_of(const gr_node *n)
 {
     return n->src[1];
@@ -61,9 +61,28 @@ static void drop_nodes(gr_graph *g, gr_node *const *drop, int n_drop)
     g->n_nodes = kept;
 }
 
+/* Averages read a parameter after its update: they take it from the joined node now. */
+static void redirect(gr_graph *g, const gr_node *from, gr_value *to)
+{
+    for (int i = 0; i < g->n_nodes; i++) {
+        gr_node *n = g->nodes[i];
+
+        for (int s = 0; s < n->n_src; s++)
+            if (n->src[s]->node == from)
+                n->src[s] = to + n->src[s]->index;
+    }
+}
+
 static gr_status join_group(gr_graph *g, gr_node *const *group, int n)
 {
-    return n < 2 || gr_many_add(g, group, n) ? GR_OK : gr_graph_status(g);
+    gr_node *many = n < 2 ? NULL : gr_many_add(g, group, n);
+    int out = 0;
+
+    if (!many)
+        return gr_graph_status(g);
+    for (int i = 0; i < n; out += group[i++]->n_out)
+        redirect(g, group[i], many->out + out);
+    return GR_OK;
 }
 
 /* Groups are stretches of `list`, which holds the updates in graph order. Those that were

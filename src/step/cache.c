@@ -197,7 +197,7 @@ gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_f
     for (int i = 0; i < s->n_entries && !e; i++)
         if (same_feeds(s->entries[i], role, feeds, n_feeds))
             e = s->entries[i];
-    if (!e && s->sealed && !s->can_train && role != GR_ROLE_EVAL)
+    if (!e && s->sealed && !s->can_train && gr_role_trains(role))
         return gr_fail(GR_ERR_ARG, "the state was laid out by an evaluation; plan a training "
                                    "shape with gr_step_plan() before the first gr_step_eval()");
     if (!e)

@@ -20,7 +20,7 @@ typedef struct build {
 
 static bool trains(const build *b)
 {
-    return b->role != GR_ROLE_EVAL;
+    return gr_role_trains(b->role);
 }
 
 static bool has_amp(const build *b)
@@ -56,6 +56,16 @@ static gr_status trace(build *b)
     if (trains(b) && !b->g->loss)
         return gr_fail(GR_ERR_ARG, "the training trace did not call gr_loss()");
     return GR_OK;
+}
+
+static bool averages(const build *b)
+{
+    return b->role == GR_ROLE_AVERAGE;
+}
+
+static gr_status average(build *b)
+{
+    return gr_pass_average(b->g);
 }
 
 /* An output that is an input, or a parameter in training, would show the caller's memory or
@@ -199,7 +209,9 @@ static const struct pass {
     gr_status (*run)(build *b);
     bool optional; /* makes a step faster or smaller, not another one */
 } passes[] = {
+    /* clang-format off */
     { "trace", always, trace, false },
+    { "average", averages, average, false },
     { "outputs", always, outputs, false },
     { "autodiff", trains, autodiff, false },
     { "amp", has_amp, amp, false },
@@ -211,6 +223,7 @@ static const struct pass {
     { "fuse", always, fuse, true },
     { "join", joins, join, true },
     { "hoist", hoists, hoist, true },
+    /* clang-format on */
 };
 
 #define N_PASSES ((int)(sizeof(passes) / sizeof(passes[0])))
@@ -313,7 +326,7 @@ gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_f
     build b = { .s = s, .role = role };
     gr_status st = GR_OK;
 
-    GR_TRY(gr_graph_create(&b.g, s->vars, role != GR_ROLE_EVAL, feeds, n_feeds));
+    GR_TRY(gr_graph_create(&b.g, s->vars, gr_role_trains(role), feeds, n_feeds));
     for (int i = 0; i < N_PASSES && st == GR_OK; i++)
         st = run_pass(&b, &passes[i]);
     if (st != GR_OK) {

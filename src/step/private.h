@@ -20,9 +20,10 @@
 
 typedef enum gr_role {
     GR_ROLE_EVAL,
-    GR_ROLE_WHOLE, /* forward, backward, exchange, update */
-    GR_ROLE_MICRO, /* forward, backward into the slots */
-    GR_ROLE_LAST   /* the micro-step that also exchanges and updates */
+    GR_ROLE_AVERAGE, /* evaluation with averaged parameters */
+    GR_ROLE_WHOLE,   /* forward, backward, exchange, update */
+    GR_ROLE_MICRO,   /* forward, backward into the slots */
+    GR_ROLE_LAST     /* the micro-step that also exchanges and updates */
 } gr_role;
 
 typedef struct gr_entry {
@@ -65,10 +66,16 @@ struct gr_step {
     size_t slot_bytes;
     int next_slot;
 
+    bool use_ema; /* evaluations read averages */
     int micro;
     int64_t n_updates;
     bool saw_bad_data; /* a fault on a device came to light after its update: see step.h */
 };
+
+static inline bool gr_role_trains(gr_role role)
+{
+    return role != GR_ROLE_EVAL && role != GR_ROLE_AVERAGE;
+}
 
 static inline bool gr_step_is_host(const gr_step *s)
 {

@@ -93,7 +93,7 @@ static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n
     gr_status st;
 
     GR_TRY(gr_step_send(s, e, feeds, n_feeds, lr));
-    if (gr_step_is_host(s) && gr_pg_size(s->group) > 1 && e->role != GR_ROLE_EVAL) {
+    if (gr_step_is_host(s) && gr_pg_size(s->group) > 1 && gr_role_trains(e->role)) {
         r.poll = poll_group;
         r.poll_arg = s->group;
         s->group->agreed_name = "the learning rate";
@@ -149,10 +149,21 @@ gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double l
 
 gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
 {
+    gr_role role = s->use_ema ? GR_ROLE_AVERAGE : GR_ROLE_EVAL;
     gr_entry *e;
 
-    GR_TRY(gr_step_entry(s, GR_ROLE_EVAL, feeds, n_feeds, &e));
+    GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
     return run_entry(s, e, feeds, n_feeds, 0);
+}
+
+gr_status gr_step_use_ema(gr_step *s, bool on)
+{
+    if (on && !(s->c.ema_decay > 0))
+        return gr_fail(GR_ERR_ARG, "step: there is no average; set ema_decay");
+    if (on && !s->can_train)
+        return gr_fail(GR_ERR_ARG, "step: plan a training shape first; it makes the averages");
+    s->use_ema = on;
+    return GR_OK;
 }
 
 gr_status gr_step_sync(gr_step *s)

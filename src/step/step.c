@@ -26,6 +26,11 @@ static gr_status check_config(const gr_step_config *c)
     GR_TRY(check_counts(c));
     if (!(c->clip_norm >= 0))
         return gr_fail(GR_ERR_ARG, "step: clip_norm is %g, must be 0 or more", c->clip_norm);
+    if (!(c->clip_value >= 0))
+        return gr_fail(GR_ERR_ARG, "step: clip_value is %g, must be 0 or more", c->clip_value);
+    if (!(c->ema_decay >= 0 && c->ema_decay < 1))
+        return gr_fail(GR_ERR_ARG, "step: ema_decay is %g, must be at least 0 and less than 1",
+                       c->ema_decay);
     if (!(c->init_scale >= (double)FLT_MIN && c->init_scale <= (double)FLT_MAX))
         return gr_fail(GR_ERR_ARG, "step: init_scale is %g, must be a positive f32", c->init_scale);
     if (c->amp != GR_AMP_NONE && c->amp != GR_AMP_BF16 && c->amp != GR_AMP_F16)
@@ -43,6 +48,21 @@ static gr_status keep_text(gr_step *s, const char **text, const char *otherwise)
     return *text ? GR_OK : GR_ERR_NOMEM;
 }
 
+static gr_status keep_groups(gr_step *s)
+{
+    gr_optim *o = &s->c.optim;
+    gr_param_group *groups = gr_arena_array(s->arena, (size_t)o->n_groups, sizeof(*groups));
+
+    if (!groups)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < o->n_groups; i++) {
+        groups[i] = o->groups[i];
+        GR_TRY(keep_text(s, &groups[i].match, ""));
+    }
+    o->groups = groups;
+    return GR_OK;
+}
+
 static gr_status keep_config(gr_step *s, const gr_step_config *c)
 {
     s->c = *c;
@@ -52,8 +72,11 @@ static gr_status keep_config(gr_step *s, const gr_step_config *c)
     GR_TRY(keep_text(s, &s->c.without, ""));
     if (s->c.dump_after)
         GR_TRY(keep_text(s, &s->c.dump_after, ""));
-    s->update = (gr_update_config){ .optim = c->optim,
+    GR_TRY(keep_groups(s));
+    s->update = (gr_update_config){ .optim = s->c.optim,
                                     .clip_norm = c->clip_norm,
+                                    .clip_value = c->clip_value,
+                                    .ema_decay = c->ema_decay,
                                     .scale_loss = c->amp == GR_AMP_F16,
                                     .init_scale = c->init_scale };
     return GR_OK;

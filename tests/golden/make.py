@@ -170,26 +170,44 @@ def update_family():
         opt.step()
         return param, opt.state[param]
 
-    def sgd(decay, momentum):
+    def sgd(decay, momentum, scale=1, clip=None, nesterov=False):
         def run(param, grad, *buffer):
             state = {"momentum_buffer": buffer[0].clone()} if buffer else {}
-            new, state = stepped(lambda p: torch.optim.SGD(p, lr, momentum, weight_decay=decay),
+            grad = grad if clip is None else grad.clamp(-clip, clip)
+            new, state = stepped(lambda p: torch.optim.SGD(p, lr * scale, momentum, weight_decay=decay,
+                                                           nesterov=nesterov),
                                  param, grad, state)
             return (new, state["momentum_buffer"]) if buffer else new
         return run
 
-    def adamw(param, grad, step, exp_avg, exp_avg_sq):
-        state = {"step": torch.tensor(float(step) - 1), "exp_avg": exp_avg.clone(),
-                 "exp_avg_sq": exp_avg_sq.clone()}
-        new, state = stepped(lambda p: torch.optim.AdamW(p, lr, weight_decay=0.01), param, grad,
-                             state)
-        return new, state["exp_avg"], state["exp_avg_sq"]
+    def adam(kind, scale=1, clip=None):
+        def run(param, grad, step, exp_avg, exp_avg_sq):
+            state = {"step": torch.tensor(float(step) - 1), "exp_avg": exp_avg.clone(),
+                     "exp_avg_sq": exp_avg_sq.clone()}
+            grad = grad if clip is None else grad.clamp(-clip, clip)
+            new, state = stepped(lambda p: kind(p, lr * scale, weight_decay=0.01), param, grad,
+                                 state)
+            return new, state["exp_avg"], state["exp_avg_sq"]
+        return run
+
+    def moments():
+        return [rand(9, 11), rand(9, 11), torch.tensor(3), rand(9, 11), rand(9, 11, lo=0.5, hi=2)]
+
+    def ema(average, param, step):
+        return torch.optim.swa_utils.get_ema_avg_fn(0.75)(average, param, step)
 
     yield record("sgd", sgd(0, 0), [rand(9, 11), rand(9, 11)])
     yield record("sgd with decay", sgd(0.01, 0), [rand(9, 11), rand(9, 11)])
     yield record("sgd with momentum", sgd(0.01, 0.9), [rand(9, 11), rand(9, 11), rand(9, 11)])
-    yield record("adamw", adamw, [rand(9, 11), rand(9, 11), torch.tensor(3), rand(9, 11),
-                                  rand(9, 11, lo=0.5, hi=2)])
+    yield record("sgd with nesterov", sgd(0.01, 0.9, nesterov=True),
+                 [rand(9, 11), rand(9, 11), rand(9, 11)])
+    yield record("sgd that cuts", sgd(0.01, 0.9, 0.5, 0.75, True),
+                 [rand(9, 11), rand(9, 11), rand(9, 11)])
+    yield record("plain sgd that cuts", sgd(0.01, 0, 0.5, 0.75), [rand(9, 11), rand(9, 11)])
+    yield record("adamw", adam(torch.optim.AdamW), moments())
+    yield record("adam", adam(torch.optim.Adam), moments())
+    yield record("adamw that cuts", adam(torch.optim.AdamW, 0.5, 0.75), moments())
+    yield record("ema", ema, [rand(9, 11), rand(9, 11), torch.tensor(3)])
 
 
 import make_layout  # noqa: E402: it takes record and rand from here

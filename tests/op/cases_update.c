@@ -1,5 +1,5 @@
 /*
- * Cases of the update: accumulate, grad_control, count_step, scale_update, sgd, adamw, and
+ * Cases of the update: accumulate, grad_control, count_step, scale_update, sgd, adamw, ema, and
  * several of them as one node.
  * None has a gradient: they come after the backward pass.
  */
@@ -51,6 +51,11 @@ static gr_value *build_adamw(gr_graph *g, gr_value *const *src, const driver_cas
     return add(g, &gr_op_adamw, src, c, sizeof(gr_adamw_attr));
 }
 
+static gr_value *build_ema(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    return add(g, &gr_op_ema, src, c, sizeof(gr_ema_attr));
+}
+
 /* Two of sgd with the attributes c->arg as one node, each over half of the sources. */
 static gr_value *build_many(gr_graph *g, gr_value *const *src, const driver_case *c)
 {
@@ -88,10 +93,28 @@ static gr_value *build_many(gr_graph *g, gr_value *const *src, const driver_case
 
 static const gr_control_attr no_clip = { 0, false }, clip = { 0.5, false }, scaled = { 0.5, true };
 static const gr_count_attr free_count = { false }, checked_count = { true };
-static const gr_sgd_attr sgd_plain = { 0, 0, false }, sgd_decay = { 0, 0.01, false },
-                         sgd_momentum = { 0.9, 0.01, false }, sgd_checked = { 0.9, 0.01, true };
-static const gr_adamw_attr adamw_plain = { 0.9, 0.999, 1e-8, 0.01, false },
-                           adamw_checked = { 0.9, 0.999, 1e-8, 0.01, true };
+#define OWN(decay, checked)                                              \
+    {                                                                    \
+        .lr_scale = 1, .weight_decay = (decay), .has_control = (checked) \
+    }
+#define CUT                                                       \
+    {                                                             \
+        .lr_scale = 0.5, .weight_decay = 0.01, .clip_value = 0.75 \
+    }
+static const gr_sgd_attr sgd_plain = { .of = OWN(0, false) },
+                         sgd_decay = { .of = OWN(0.01, false) },
+                         sgd_momentum = { .of = OWN(0.01, false), .momentum = 0.9 },
+                         sgd_checked = { .of = OWN(0.01, true), .momentum = 0.9 },
+                         sgd_nesterov = { .of = OWN(0.01, false),
+                                          .momentum = 0.9,
+                                          .nesterov = true },
+                         sgd_cut = { .of = CUT, .momentum = 0.9, .nesterov = true },
+                         sgd_plain_cut = { .of = CUT };
+static const gr_adamw_attr adamw_plain = { OWN(0.01, false), 0.9, 0.999, 1e-8, false },
+                           adamw_checked = { OWN(0.01, true), 0.9, 0.999, 1e-8, false },
+                           adam_l2 = { OWN(0.01, false), 0.9, 0.999, 1e-8, true },
+                           adamw_cut = { CUT, 0.9, 0.999, 1e-8, false };
+static const gr_ema_attr ema_plain = { 0.75, false }, ema_checked = { 0.75, true };
 
 /* New parameters are sums of about four terms of size 2, which may cancel: hence n_reduced
  * and scale there. */
@@ -233,6 +256,33 @@ static const driver_case cases[] = {
       .n_src = 3,
       .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), DRIVER_STATE(9, 11) },
       .flags = DRIVER_GOLDEN },
+    { .name = "sgd with nesterov",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_nesterov,
+      .n_src = 3,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), DRIVER_STATE(9, 11) },
+      .flags = DRIVER_GOLDEN },
+    { .name = "sgd that cuts",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_cut,
+      .n_src = 3,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), DRIVER_STATE(9, 11) },
+      .flags = DRIVER_GOLDEN },
+    { .name = "plain sgd that cuts",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_plain_cut,
+      .n_src = 2,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11) },
+      .flags = DRIVER_GOLDEN },
     { .name = "sgd large",
       .op = "sgd",
       .build = build_sgd,
@@ -274,6 +324,26 @@ static const driver_case cases[] = {
       .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), I64_STATE(3, 3), DRIVER_STATE(9, 11),
                MOMENT(9, 11) },
       .flags = DRIVER_GOLDEN },
+    { .name = "adam",
+      .op = "adamw",
+      .build = build_adamw,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &adam_l2,
+      .n_src = 5,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), I64_STATE(3, 3), DRIVER_STATE(9, 11),
+               MOMENT(9, 11) },
+      .flags = DRIVER_GOLDEN },
+    { .name = "adamw that cuts",
+      .op = "adamw",
+      .build = build_adamw,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &adamw_cut,
+      .n_src = 5,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), I64_STATE(3, 3), DRIVER_STATE(9, 11),
+               MOMENT(9, 11) },
+      .flags = DRIVER_GOLDEN },
     { .name = "adamw large",
       .op = "adamw",
       .build = build_adamw,
@@ -298,6 +368,37 @@ static const driver_case cases[] = {
       .n_src = 4,
       .src = { DRIVER_STATE(3), DRIVER_F32(3), I64_STATE(1, 1), DRIVER_STATE(3) },
       .want = "takes 5 inputs, got 4" },
+
+    { .name = "ema",
+      .op = "ema",
+      .build = build_ema,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &ema_plain,
+      .n_src = 3,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), I64_STATE(3, 3) },
+      .flags = DRIVER_GOLDEN },
+    { .name = "ema, the first",
+      .op = "ema",
+      .build = build_ema,
+      .arg = &ema_plain,
+      .n_src = 3,
+      .src = { DRIVER_STATE(50003), DRIVER_F32(50003), I64_STATE(1, 1) },
+      .flags = DRIVER_EXACT },
+    { .name = "ema skips",
+      .op = "ema",
+      .build = build_ema,
+      .arg = &ema_checked,
+      .n_src = 4,
+      .src = { DRIVER_STATE(33), DRIVER_F32(33), I64_STATE(3, 3), CONTROL_STOP },
+      .flags = DRIVER_EXACT },
+    { .name = "ema of another shape",
+      .op = "ema",
+      .build = build_ema,
+      .arg = &ema_plain,
+      .n_src = 3,
+      .src = { DRIVER_STATE(3), DRIVER_F32(4), I64_STATE(1, 1) },
+      .want = "input 1 must be f32 [3], not f32 [4]" },
 
     { .name = "many of sgd",
       .op = "many_updates",

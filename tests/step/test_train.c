@@ -245,7 +245,7 @@ static void test_bad_settings(void)
     expect_refused(no_micro, "accumulate is 0");
     expect_refused(bad_device, "device 'gpu': use cpu, cuda, cuda:N or auto");
     expect_refused(bad_beta, "beta1 is 2");
-    expect_refused(bad_pass, "no pass is called 'autodif'; there are trace, outputs, autodiff");
+    expect_refused(bad_pass, "no pass is called 'autodif'; there are trace, average, outputs");
     expect_refused(bad_clip, "clip_norm is -1");
 }
 

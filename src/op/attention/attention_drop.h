@@ -16,6 +16,8 @@
 #include "base/random.h"
 #include "op/attention/attention.h"
 
+#include <string.h>
+
 typedef struct gr_attention_drop {
     uint32_t node[4];   /* a */
     uint64_t sample;    /* of the first one here */
@@ -32,9 +34,11 @@ static inline gr_attention_drop gr_attention_drop_of(const gr_launch *l, uint32_
 {
     const gr_attention_attr *at = (const gr_attention_attr *)l->node->attr;
     const gr_scalars *k = l->scalars;
-    gr_attention_drop d = { .keep = 1 };
+    gr_attention_drop d;
     uint32_t counter[4], key[2];
 
+    memset(&d, 0, sizeof(d));
+    d.keep = 1;
     if (!(at->dropout > 0))
         return d;
     counter[0] = (uint32_t)k->step;

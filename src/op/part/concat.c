@@ -57,25 +57,25 @@ static gr_status concat_infer(gr_node *n)
 
 static gr_node *add_split(gr_graph *g, const char *site, gr_value *a, const gr_split_attr *attr)
 {
-    return gr_graph_add(
-        g, &(gr_build){ .op = &gr_op_split,
-                        .site = site,
-                        .src = &a,
-                        .n_src = 1,
-                        .n_out = attr->n,
-                        .attr = attr,
-                        .attr_bytes = sizeof(*attr) + (size_t)attr->n * sizeof(attr->size[0]) });
+    return gr_graph_add(g, &(gr_build){ .op = &gr_op_split,
+                                        .site = site,
+                                        .src = &a,
+                                        .n_src = 1,
+                                        .n_out = attr->n,
+                                        .attr = attr,
+                                        .attr_bytes = sizeof(*attr) });
 }
 
 static gr_split_attr *new_split_attr(gr_graph *g, int axis, int n)
 {
-    gr_split_attr *attr =
-        gr_arena_alloc(g->arena, sizeof(*attr) + (size_t)n * sizeof(attr->size[0]));
+    gr_split_attr *attr = gr_arena_new(g->arena, gr_split_attr);
+    int64_t *size = gr_arena_array(g->arena, (size_t)n, sizeof(*size));
 
-    if (!attr) {
+    if (!attr || !size) {
         gr_graph_stick(g, GR_ERR_NOMEM);
         return NULL;
     }
+    attr->size = size;
     attr->axis = axis;
     attr->n = n;
     return attr;

@@ -19,7 +19,7 @@ typedef struct gr_concat_attr {
 typedef struct gr_split_attr {
     int axis;
     int n;
-    int64_t size[]; /* n of them, their sum is the dimension */
+    int64_t *size; /* n of them, in the graph's arena; their sum is the dimension */
 } gr_split_attr;
 
 /* y[i] = x[start + i * step] in each dimension, count elements. */

@@ -5,7 +5,7 @@
 
 bool gr_many_takes(const gr_op *op)
 {
-    return op == &gr_op_sgd || op == &gr_op_adamw;
+    return op == &gr_op_sgd || op == &gr_op_adamw || op == &gr_op_ema;
 }
 
 gr_node gr_many_node(const gr_node *n, const gr_many_part *p)

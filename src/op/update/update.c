@@ -142,10 +142,10 @@ static gr_status sgd_infer(gr_node *n)
     bool has_buffer = a->momentum != 0;
     const gr_shape *shape = &n->src[0]->shape;
 
-    GR_TRY(want_count(n, 2 + a->has_control + has_buffer));
+    GR_TRY(want_count(n, 2 + a->of.has_control + has_buffer));
     GR_TRY(want(n, 0, GR_F32, shape));
     GR_TRY(want(n, 1, GR_F32, shape));
-    if (a->has_control)
+    if (a->of.has_control)
         GR_TRY(want_control(n, 2));
     in_place(n, 0, 0);
     /* Without momentum the second output is an empty token. */
@@ -159,11 +159,21 @@ static gr_status sgd_infer(gr_node *n)
     return GR_OK;
 }
 
+static void print_own(const gr_update_attr *a, gr_text *out)
+{
+    gr_text_addf(out, " weight_decay=%g", a->weight_decay);
+    if (a->lr_scale != 1)
+        gr_text_addf(out, " lr_scale=%g", a->lr_scale);
+    if (a->clip_value > 0)
+        gr_text_addf(out, " clip_value=%g", a->clip_value);
+}
+
 static void sgd_print(const gr_node *n, gr_text *out)
 {
     const gr_sgd_attr *a = n->attr;
 
-    gr_text_addf(out, " momentum=%g weight_decay=%g", a->momentum, a->weight_decay);
+    gr_text_addf(out, " momentum=%g%s", a->momentum, a->nesterov ? " nesterov" : "");
+    print_own(&a->of, out);
 }
 
 const gr_op gr_op_sgd = {
@@ -181,13 +191,13 @@ static gr_status adamw_infer(gr_node *n)
     const gr_adamw_attr *a = n->attr;
     const gr_shape *shape = &n->src[0]->shape;
     gr_shape scalar = GR_SCALAR;
-    int first = 3 + a->has_control;
+    int first = 3 + a->of.has_control;
 
-    GR_TRY(want_count(n, 5 + a->has_control));
+    GR_TRY(want_count(n, 5 + a->of.has_control));
     GR_TRY(want(n, 0, GR_F32, shape));
     GR_TRY(want(n, 1, GR_F32, shape));
     GR_TRY(want(n, 2, GR_I64, &scalar));
-    if (a->has_control)
+    if (a->of.has_control)
         GR_TRY(want_control(n, 3));
     GR_TRY(want(n, first, GR_F32, shape));
     GR_TRY(want(n, first + 1, GR_F32, shape));
@@ -201,8 +211,9 @@ static void adamw_print(const gr_node *n, gr_text *out)
 {
     const gr_adamw_attr *a = n->attr;
 
-    gr_text_addf(out, " beta1=%g beta2=%g eps=%g weight_decay=%g", a->beta1, a->beta2, a->eps,
-                 a->weight_decay);
+    gr_text_addf(out, " beta1=%g beta2=%g eps=%g%s", a->beta1, a->beta2, a->eps,
+                 a->l2 ? " l2" : "");
+    print_own(&a->of, out);
 }
 
 const gr_op gr_op_adamw = {
@@ -213,4 +224,37 @@ const gr_op gr_op_adamw = {
     .infer = adamw_infer,
     .print = adamw_print,
     .kernels = gr_adamw_cpu,
+};
+
+static gr_status ema_infer(gr_node *n)
+{
+    const gr_ema_attr *a = n->attr;
+    const gr_shape *shape = &n->src[0]->shape;
+    gr_shape scalar = GR_SCALAR;
+
+    GR_TRY(want_count(n, 3 + a->has_control));
+    GR_TRY(want(n, 0, GR_F32, shape));
+    GR_TRY(want(n, 1, GR_F32, shape));
+    GR_TRY(want(n, 2, GR_I64, &scalar));
+    if (a->has_control)
+        GR_TRY(want_control(n, 3));
+    in_place(n, 0, 0);
+    return GR_OK;
+}
+
+static void ema_print(const gr_node *n, gr_text *out)
+{
+    const gr_ema_attr *a = n->attr;
+
+    gr_text_addf(out, " decay=%g", a->decay);
+}
+
+const gr_op gr_op_ema = {
+    .name = "ema",
+    .n_src = GR_ANY_COUNT,
+    .n_out = 1,
+    .amp = GR_AMP_KEEP,
+    .infer = ema_infer,
+    .print = ema_print,
+    .kernels = gr_ema_cpu,
 };

@@ -14,7 +14,10 @@
  *                 2000 good steps in a row (PyTorch's GradScaler). f32 and i64 scalars.
  *   sgd           param, grad [, control] [, momentum buffer] -> param [, buffer]
  *   adamw         param, grad, step [, control], exp_avg, exp_avg_sq -> param, both moments;
- *                 step is count_step's output: the number of this update, from 1.
+ *                 step is count_step's output: the number of this update, from 1. With
+ *                 `l2` it is Adam.
+ *   ema           average, param, step [, control] -> average: average * decay + param *
+ *                 (1 - decay), in the first update param itself. Reads the updated param.
  * Outputs alias the variables they replace. lr comes from the step scalars.
  */
 #ifndef GR_OP_UPDATE_UPDATE_H
@@ -39,20 +42,35 @@ typedef struct gr_count_attr {
     bool has_control;
 } gr_count_attr;
 
-typedef struct gr_sgd_attr {
-    double momentum, weight_decay;
+/* What is a parameter's own, whatever the optimiser. */
+typedef struct gr_update_attr {
+    double lr_scale;     /* times the step's learning rate */
+    double weight_decay; /* sgd and l2: added to the gradient, times param */
+    double clip_value;   /* gradients are cut to +-this, after control's factor; 0: not */
     bool has_control;
-} gr_sgd_attr; /* momentum 0: no buffer among sources and outputs */
+} gr_update_attr;
+
+typedef struct gr_sgd_attr {
+    gr_update_attr of;
+    double momentum; /* 0: no buffer among sources and outputs */
+    bool nesterov;
+} gr_sgd_attr;
 
 typedef struct gr_adamw_attr {
-    double beta1, beta2, eps, weight_decay;
-    bool has_control;
+    gr_update_attr of;
+    double beta1, beta2, eps;
+    bool l2;
 } gr_adamw_attr;
 
+typedef struct gr_ema_attr {
+    double decay;
+    bool has_control;
+} gr_ema_attr;
+
 extern const gr_op gr_op_accumulate, gr_op_grad_control, gr_op_count_step, gr_op_scale_update,
-    gr_op_sgd, gr_op_adamw;
+    gr_op_sgd, gr_op_adamw, gr_op_ema;
 extern const gr_kernel gr_accumulate_cpu[], gr_grad_control_cpu[], gr_count_step_cpu[],
-    gr_scale_update_cpu[], gr_sgd_cpu[], gr_adamw_cpu[];
+    gr_scale_update_cpu[], gr_sgd_cpu[], gr_adamw_cpu[], gr_ema_cpu[];
 
 #ifdef __cplusplus
 }

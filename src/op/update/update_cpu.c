@@ -167,7 +167,12 @@ static gr_status run_scale(const gr_launch *l)
     return GR_OK;
 }
 
-/* ---- sgd and adamw ---- */
+/* ---- sgd, adamw, ema ---- */
+
+static float clip_of(const gr_update_attr *a)
+{
+    return a->clip_value > 0 ? (float)a->clip_value : INFINITY;
+}
 
 static void sgd_range(const gr_update_job *j, size_t first, size_t n)
 {
@@ -179,7 +184,7 @@ static void sgd_range(const gr_update_job *j, size_t first, size_t n)
 static bool begin_sgd(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j)
 {
     const gr_sgd_attr *a = l->node->attr;
-    const float *control = a->has_control ? l->src[2] : NULL;
+    const float *control = a->of.has_control ? l->src[2] : NULL;
 
     if (skips(control))
         return false;
@@ -189,9 +194,11 @@ static bool begin_sgd(const gr_launch *l, const gr_update_loops *loops, gr_updat
                           .grad = l->src[1],
                           .n = count(l->node->src[0]) };
     j->state[0] = a->momentum != 0 ? l->out[1] : NULL;
-    j->sgd = (gr_sgd_terms){ .lr = l->scalars->lr,
+    j->sgd = (gr_sgd_terms){ .lr = (float)((double)l->scalars->lr * a->of.lr_scale),
                              .momentum = (float)a->momentum,
-                             .weight_decay = (float)a->weight_decay,
+                             .weight_decay = (float)a->of.weight_decay,
+                             .clip = clip_of(&a->of),
+                             .nesterov = a->nesterov,
                              .factor = control ? control[GR_CONTROL_FACTOR] : 1 };
     return true;
 }
@@ -205,8 +212,9 @@ static void adamw_range(const gr_update_job *j, size_t first, size_t n)
 static bool begin_adamw(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j)
 {
     const gr_adamw_attr *a = l->node->attr;
-    const float *control = a->has_control ? l->src[3] : NULL;
-    double t = (double)*(const int64_t *)l->src[2], lr = (double)l->scalars->lr;
+    const float *control = a->of.has_control ? l->src[3] : NULL;
+    double t = (double)*(const int64_t *)l->src[2];
+    double lr = (double)l->scalars->lr * a->of.lr_scale;
 
     if (skips(control))
         return false;
@@ -219,17 +227,42 @@ static bool begin_adamw(const gr_launch *l, const gr_update_loops *loops, gr_upd
     j->adamw = (gr_adamw_terms){ .beta2 = (float)a->beta2,
                                  .rest1 = (float)(1 - a->beta1),
                                  .rest2 = (float)(1 - a->beta2),
-                                 .decay = (float)(1 - lr * a->weight_decay),
+                                 .decay = a->l2 ? 1 : (float)(1 - lr * a->of.weight_decay),
+                                 .l2 = a->l2 ? (float)a->of.weight_decay : 0,
                                  .step_size = (float)(lr / (1 - pow(a->beta1, t))),
                                  .root_factor = (float)(1 / sqrt(1 - pow(a->beta2, t))),
                                  .eps = (float)a->eps,
+                                 .clip = clip_of(&a->of),
                                  .factor = control ? control[GR_CONTROL_FACTOR] : 1 };
+    return true;
+}
+
+static void ema_range(const gr_update_job *j, size_t first, size_t n)
+{
+    j->loops->ema(j->dst + first, j->grad + first, n, j->ema_rest);
+}
+
+static bool begin_ema(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j)
+{
+    const gr_ema_attr *a = l->node->attr;
+    bool is_first = *(const int64_t *)l->src[2] <= 1;
+
+    if (skips(a->has_control ? l->src[3] : NULL))
+        return false;
+    *j = (gr_update_job){ .range = is_first ? copy_range : ema_range,
+                          .loops = loops,
+                          .dst = l->out[0],
+                          .grad = l->src[1],
+                          .n = count(l->node->src[0]),
+                          .ema_rest = (float)(1 - a->decay) };
     return true;
 }
 
 gr_update_begin *gr_update_begin_of(const gr_op *op)
 {
-    return op == &gr_op_sgd ? begin_sgd : begin_adamw;
+    if (op == &gr_op_sgd)
+        return begin_sgd;
+    return op == &gr_op_adamw ? begin_adamw : begin_ema;
 }
 
 static gr_status run_sgd(const gr_launch *l, const gr_update_loops *loops)
@@ -246,6 +279,15 @@ static gr_status run_adamw(const gr_launch *l, const gr_update_loops *loops)
     gr_update_job j;
 
     if (begin_adamw(l, loops, &j))
+        run_job(l, &j);
+    return GR_OK;
+}
+
+static gr_status run_ema(const gr_launch *l, const gr_update_loops *loops)
+{
+    gr_update_job j;
+
+    if (begin_ema(l, loops, &j))
         run_job(l, &j);
     return GR_OK;
 }
@@ -276,6 +318,7 @@ KERNELS(accumulate, gr_accumulate_cpu, NULL);
 KERNELS(control, gr_grad_control_cpu, control_workspace);
 KERNELS(sgd, gr_sgd_cpu, NULL);
 KERNELS(adamw, gr_adamw_cpu, NULL);
+KERNELS(ema, gr_ema_cpu, NULL);
 
 const gr_kernel gr_count_step_cpu[] = {
     { .name = "reference", .run = run_count },

@@ -11,15 +11,19 @@ extern "C" {
 /* Terms of one update, the same for every element. */
 typedef struct gr_sgd_terms {
     float lr, momentum, weight_decay, factor;
+    float clip; /* INFINITY: none */
+    bool nesterov;
 } gr_sgd_terms;
 
 typedef struct gr_adamw_terms {
     float beta2;
     float rest1, rest2; /* 1 - beta, from double: 1.0f - 0.999f is off by 5e-5 of itself */
-    float decay;        /* 1 - lr * weight_decay */
+    float decay;        /* 1 - lr * weight_decay; Adam: 1 */
+    float l2;           /* Adam: weight_decay; else 0 */
     float step_size;    /* lr / (1 - beta1^t) */
     float root_factor;  /* 1 / sqrt(1 - beta2^t) */
     float eps, factor;
+    float clip; /* INFINITY: none */
 } gr_adamw_terms;
 
 /*
@@ -33,6 +37,7 @@ typedef struct gr_update_loops {
     void (*sgd)(float *param, const float *grad, float *buffer, size_t n, const gr_sgd_terms *t);
     void (*adamw)(float *param, const float *grad, float *m, float *v, size_t n,
                   const gr_adamw_terms *t);
+    void (*ema)(float *average, const float *param, size_t n, float rest);
 } gr_update_loops;
 
 extern const gr_update_loops gr_update_ref, gr_update_avx2, gr_update_avx512;
@@ -50,6 +55,7 @@ struct gr_update_job {
     size_t n;
     gr_sgd_terms sgd;
     gr_adamw_terms adamw;
+    float ema_rest; /* 1 - decay */
 };
 
 /* Fills *j from a node's sources; false when control says that the step is skipped. */

@@ -268,13 +268,22 @@ typedef struct sgd_args {
     const float *grad, *control;
     const gr_scalars *scalars;
     int64_t n; /* packs */
-    float momentum, weight_decay;
+    float momentum, weight_decay, clip;
+    double lr_scale;
+    bool nesterov;
 } sgd_args;
+
+/* NaN stays NaN: a bad gradient must not look like a large one. */
+static __device__ float cut(float g, float clip)
+{
+    return g > clip ? clip : g < -clip ? -clip : g;
+}
 
 /* n packs of N floats; grid-stride. */
 template <int N> static __global__ void sgd(sgd_args p)
 {
-    float lr = p.scalars->lr, factor = p.control ? p.control[GR_CONTROL_FACTOR] : 1.0f;
+    float lr = (float)((double)p.scalars->lr * p.lr_scale);
+    float factor = p.control ? p.control[GR_CONTROL_FACTOR] : 1.0f;
 
     if (skips(p.control))
         return;
@@ -285,10 +294,12 @@ template <int N> static __global__ void sgd(sgd_args p)
         if (p.buffer)
             b = ((pack<N> *)p.buffer)[i];
         for (int j = 0; j < N; j++) {
-            float v = add(mul(g.v[j], factor), mul(p.weight_decay, w.v[j]));
+            float d = add(cut(mul(g.v[j], factor), p.clip), mul(p.weight_decay, w.v[j])), v = d;
 
             if (p.buffer)
                 b.v[j] = v = add(mul(p.momentum, b.v[j]), v);
+            if (p.nesterov)
+                v = add(d, mul(p.momentum, v));
             w.v[j] = add(w.v[j], -mul(lr, v));
         }
         if (p.buffer)
@@ -307,10 +318,13 @@ static gr_status sgd_run(const gr_launch *l)
     p.param = (float *)l->out[0];
     p.buffer = at->momentum != 0.0 ? (float *)l->out[1] : NULL;
     p.grad = (const float *)l->src[1];
-    p.control = at->has_control ? (const float *)l->src[2] : NULL;
+    p.control = at->of.has_control ? (const float *)l->src[2] : NULL;
     p.scalars = l->scalars;
     p.momentum = (float)at->momentum;
-    p.weight_decay = (float)at->weight_decay;
+    p.weight_decay = (float)at->of.weight_decay;
+    p.clip = at->of.clip_value > 0.0 ? (float)at->of.clip_value : INFINITY;
+    p.lr_scale = at->of.lr_scale;
+    p.nesterov = at->nesterov;
     if (n == 0)
         return GR_OK;
     if (is_aligned(n, p.param, p.buffer, p.grad, NULL)) {
@@ -331,7 +345,9 @@ typedef struct adamw_args {
     const int64_t *step; /* number of this update, from 1 */
     const gr_scalars *scalars;
     int64_t n; /* packs */
-    double beta1, beta2, eps, weight_decay;
+    double beta1, beta2, eps, weight_decay, lr_scale;
+    float clip;
+    bool l2;
 } adamw_args;
 
 typedef struct adamw_terms {
@@ -357,14 +373,15 @@ template <int N> static __global__ void adamw(adamw_args p)
     __shared__ adamw_terms k;
     float factor = p.control ? p.control[GR_CONTROL_FACTOR] : 1.0f, eps = (float)p.eps;
     float beta2 = (float)p.beta2, rest1 = (float)(1.0 - p.beta1), rest2 = (float)(1.0 - p.beta2);
+    float l2 = p.l2 ? (float)p.weight_decay : 0.0f;
 
     if (skips(p.control))
         return;
     if (threadIdx.x == 0) {
         int64_t t = *p.step;
-        double lr = p.scalars->lr;
+        double lr = p.scalars->lr * p.lr_scale;
 
-        k.decay = (float)(1.0 - lr * p.weight_decay);
+        k.decay = p.l2 ? 1.0f : (float)(1.0 - lr * p.weight_decay);
         k.step_size = (float)(lr / (1.0 - power(p.beta1, t)));
         k.root_factor = (float)(1.0 / sqrt(1.0 - power(p.beta2, t)));
     }
@@ -375,7 +392,7 @@ template <int N> static __global__ void adamw(adamw_args p)
         pack<N> m = ((pack<N> *)p.m)[i], v = ((pack<N> *)p.v)[i];
 
         for (int j = 0; j < N; j++) {
-            float g = mul(grad.v[j], factor);
+            float g = add(cut(mul(grad.v[j], factor), p.clip), mul(l2, w.v[j]));
 
             m.v[j] = add(m.v[j], mul(add(g, -m.v[j]), rest1));
             v.v[j] = add(mul(v.v[j], beta2), mul(mul(rest2, g), g));
@@ -401,12 +418,15 @@ static gr_status adamw_run(const gr_launch *l)
     p.v = (float *)l->out[2];
     p.grad = (const float *)l->src[1];
     p.step = (const int64_t *)l->src[2];
-    p.control = at->has_control ? (const float *)l->src[3] : NULL;
+    p.control = at->of.has_control ? (const float *)l->src[3] : NULL;
     p.scalars = l->scalars;
     p.beta1 = at->beta1;
     p.beta2 = at->beta2;
     p.eps = at->eps;
-    p.weight_decay = at->weight_decay;
+    p.weight_decay = at->of.weight_decay;
+    p.lr_scale = at->of.lr_scale;
+    p.clip = at->of.clip_value > 0.0 ? (float)at->of.clip_value : INFINITY;
+    p.l2 = at->l2;
     if (n == 0)
         return GR_OK;
     if (is_aligned(n, p.param, p.m, p.v, p.grad)) {
@@ -417,6 +437,57 @@ static gr_status adamw_run(const gr_launch *l)
         adamw<1><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
     }
     return gr_cuda_check(cudaGetLastError(), "adamw launch");
+}
+
+/* ---- ema ---- */
+
+typedef struct ema_args {
+    float *average;
+    const float *param, *control;
+    const int64_t *step;
+    int64_t n; /* packs */
+    float rest;
+} ema_args;
+
+/* n packs of N floats; grid-stride. */
+template <int N> static __global__ void ema(ema_args p)
+{
+    bool is_first = *p.step <= 1;
+
+    if (skips(p.control))
+        return;
+    for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < p.n;
+         i += (int64_t)gridDim.x * BLOCK) {
+        pack<N> a = ((pack<N> *)p.average)[i], w = ((const pack<N> *)p.param)[i];
+
+        for (int j = 0; j < N; j++)
+            a.v[j] = is_first ? w.v[j] : add(a.v[j], mul(add(w.v[j], -a.v[j]), p.rest));
+        ((pack<N> *)p.average)[i] = a;
+    }
+}
+
+static gr_status ema_run(const gr_launch *l)
+{
+    const gr_ema_attr *at = (const gr_ema_attr *)l->node->attr;
+    cudaStream_t s = gr_cuda_stream(l->stream);
+    int64_t n = count(l->node->src[0]);
+    ema_args p;
+
+    p.average = (float *)l->out[0];
+    p.param = (const float *)l->src[1];
+    p.step = (const int64_t *)l->src[2];
+    p.control = at->has_control ? (const float *)l->src[3] : NULL;
+    p.rest = (float)(1.0 - at->decay);
+    if (n == 0)
+        return GR_OK;
+    if (is_aligned(n, p.average, p.param, NULL, NULL)) {
+        p.n = n / 4;
+        ema<4><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
+    } else {
+        p.n = n;
+        ema<1><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
+    }
+    return gr_cuda_check(cudaGetLastError(), "ema launch");
 }
 
 /* ---- tables ---- */
@@ -436,3 +507,4 @@ KERNELS(gr_count_step_cuda, NULL, count_run);
 KERNELS(gr_scale_update_cuda, NULL, scale_run);
 KERNELS(gr_sgd_cuda, NULL, sgd_run);
 KERNELS(gr_adamw_cuda, NULL, adamw_run);
+KERNELS(gr_ema_cuda, NULL, ema_run);
