@@ -139,8 +139,31 @@ GR_API gr_value *gr_broadcast_at(const char *site, gr_graph *g, gr_value *a, gr_
 #define gr_sum(g, a, axes, keep)  gr_reduce_at(GR_HERE, g, "sum", a, axes, keep)
 #define gr_mean(g, a, axes, keep) gr_reduce_at(GR_HERE, g, "mean", a, axes, keep)
 #define gr_max(g, a, axes, keep)  gr_reduce_at(GR_HERE, g, "max", a, axes, keep)
+#define gr_min(g, a, axes, keep)  gr_reduce_at(GR_HERE, g, "min", a, axes, keep)
 GR_API gr_value *gr_reduce_at(const char *site, gr_graph *g, const char *fn, gr_value *a,
                               unsigned axes, bool keep);
+
+/* How many elements are not 0 (NaN is not 0), i64; over the dimensions in `axes`. */
+#define gr_count_nonzero(g, a, axes, keep) gr_count_nonzero_at(GR_HERE, g, a, axes, keep)
+GR_API gr_value *gr_count_nonzero_at(const char *site, gr_graph *g, gr_value *a, unsigned axes,
+                                     bool keep);
+
+/* The greatest (or least) element over one dimension, of a's type, and in *index, unless NULL,
+ * where it stands (i64; of equal ones the first; NaN counts as the greatest and the least).
+ * Unlike gr_max, the gradient goes to that one element alone. Negative axes count from the
+ * end; there must be an element. */
+#define gr_max_index(g, a, axis, keep, index) \
+    gr_arg_reduce_at(GR_HERE, g, "max", a, axis, keep, index)
+#define gr_min_index(g, a, axis, keep, index) \
+    gr_arg_reduce_at(GR_HERE, g, "min", a, axis, keep, index)
+GR_API gr_value *gr_arg_reduce_at(const char *site, gr_graph *g, const char *fn, gr_value *a,
+                                  int axis, bool keep, gr_value **index);
+
+/* The index alone. */
+#define gr_argmax(g, a, axis, keep) gr_arg_index_at(GR_HERE, g, "max", a, axis, keep)
+#define gr_argmin(g, a, axis, keep) gr_arg_index_at(GR_HERE, g, "min", a, axis, keep)
+GR_API gr_value *gr_arg_index_at(const char *site, gr_graph *g, const char *fn, gr_value *a,
+                                 int axis, bool keep);
 
 /* Same elements, same order, another shape; one dimension may be -1. Moves nothing. */
 #define gr_reshape(g, a, shape) gr_reshape_at(GR_HERE, g, a, shape)

@@ -2,6 +2,7 @@
  * drops an entry. */
 #include "op/registry.h"
 
+#include "op/argmax/argmax.h"
 #include "op/assign/assign.h"
 #include "op/attention/attention.h"
 #include "op/collective/collective.h"
@@ -45,6 +46,8 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_scatter_add,
     &gr_op_softmax_xent,
     &gr_op_softmax_xent_grad,
+    &gr_op_arg_reduce,
+    &gr_op_arg_scatter,
     &gr_op_softmax,
     &gr_op_softmax_grad,
     &gr_op_log_softmax,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/norm.txt and softmax.txt: see make.py, whose record() this uses.
+"""Makes tests/golden/norm.txt, softmax.txt and argmax.txt: see make.py, whose record() this uses.
 
     python3 tests/golden/make_norm.py [family ...]
 """
@@ -83,7 +83,17 @@ def softmax_family():
                  grad=[0])
 
 
-FAMILIES = {"norm": norm_family, "softmax": softmax_family}
+def argmax_family():
+    def indexed(fn, dim):
+        return lambda x: tuple(fn(x, dim=dim, keepdim=True))
+
+    yield record("max of rows", indexed(torch.max, -1), [rand(6, 10)], grad=[0])
+    yield record("min of rows", indexed(torch.min, -1), [rand(6, 10)], grad=[0])
+    yield record("max of columns", indexed(torch.max, 0), [rand(6, 10)], grad=[0])
+    yield record("max of points", indexed(torch.max, 1), [rand(3, 9, 37)], grad=[0])
+
+
+FAMILIES = {"argmax": argmax_family, "norm": norm_family, "softmax": softmax_family}
 
 
 def main():

@@ -17,6 +17,7 @@ static const driver_family *const families[] = {
     &driver_norm,
     &driver_part,   &driver_pool,   &driver_resample,
     &driver_softmax,
+    &driver_argmax,
 };
 
 /* Operators that the driver cannot take, and who tests them instead. */

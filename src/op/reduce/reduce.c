@@ -115,16 +115,42 @@ static void reduce_print(const gr_node *n, gr_text *out)
             gr_text_addf(out, " %d", i);
 }
 
+/* The least is the negative of the greatest negative: exact, and the gradient follows. u8
+ * and bool have no negatives: they go through i32. */
+static gr_value *least(const char *site, gr_graph *g, gr_value *a, unsigned axes, bool keep)
+{
+    gr_dtype t = gr_value_dtype(a);
+    bool is_narrow = t == GR_U8 || t == GR_BOOL;
+    gr_value *x = is_narrow ? gr_cast_at(site, g, a, GR_I32) : a;
+
+    x = gr_reduce_at(site, g, "max", gr_map1_at(site, g, "neg", x), axes, keep);
+    x = gr_map1_at(site, g, "neg", x);
+    return is_narrow ? gr_cast_at(site, g, x, t) : x;
+}
+
+/* Sums of ones in f32 are exact up to 2^24, and fast. */
+gr_value *gr_count_nonzero_at(const char *site, gr_graph *g, gr_value *a, unsigned axes, bool keep)
+{
+    gr_shape shape = gr_value_shape(a);
+    gr_dtype t = gr_shape_count(&shape) <= 1 << 24 ? GR_F32 : GR_I64;
+    gr_value *zero = gr_fill_at(site, g, gr_value_dtype(a), GR_SCALAR, 0);
+    gr_value *ones = gr_cast_at(site, g, gr_map2_at(site, g, "ne", a, zero), t);
+
+    return gr_cast_at(site, g, gr_reduce_at(site, g, "sum", ones, axes, keep), GR_I64);
+}
+
 gr_value *gr_reduce_at(const char *site, gr_graph *g, const char *fn, gr_value *a, unsigned axes,
                        bool keep)
 {
     gr_reduce_attr attr = { .axes = axes, .keep = keep, .dtype = wide(gr_value_dtype(a)) };
     int id = 0;
 
+    if (strcmp(fn, "min") == 0)
+        return least(site, g, a, axes, keep);
     while (id < N_NAMES && strcmp(names[id], fn) != 0)
         id++;
     if (id == N_NAMES) {
-        gr_graph_fail(g, site, "reduce: '%s' is not one of sum, mean, max", fn);
+        gr_graph_fail(g, site, "reduce: '%s' is not one of sum, mean, max, min", fn);
         return NULL;
     }
     attr.fn = (gr_reduce_fn)id;
