@@ -164,7 +164,7 @@ static const driver_case cases[] = {
     { WEIGHT("weight of groups", "g2 P1", k2x3, 50, DRIVER_F32(2, 5, 6, 4),
              DRIVER_F32(2, 4, 6, 2)), FLOATS },
 
-    { CONV("special numbers", "p1", 36, DRIVER_F32(1, 5, 4, 4), DRIVER_F32(3, 4, 3, 3)),
+    { CONV("special numbers", "", 36, DRIVER_F32(1, 5, 4, 4), DRIVER_F32(3, 4, 3, 3)),
       .flags = DRIVER_SPECIAL | DRIVER_FLOATS },
 
 #define REFUSED .want

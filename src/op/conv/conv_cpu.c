@@ -1,13 +1,75 @@
-/* The lists of CPU kernels for the three convolutions, best first. */
+/* The lists of CPU kernels for the three convolutions, best first, and why each may
+ * decline. */
+#include "base/cpu.h"
 #include "op/conv/conv_kernels.h"
+#include "op/conv/conv_sweep.h"
+
+#define FEW_CHANNELS 8 /* of a group: tiles would be mostly empty */
+
+static bool any_f64(const gr_node *n)
+{
+    return n->src[0]->dtype == GR_F64 || n->src[1]->dtype == GR_F64 || n->out[0].dtype == GR_F64;
+}
+
+static const char *amx_reject(const gr_node *n)
+{
+    gr_dtype a = n->src[0]->dtype, b = n->src[1]->dtype, y = n->out[0].dtype;
+    gr_conv_dims d;
+
+    if (!gr_cpu_has_amx())
+        return "needs AMX";
+    if (a != b || (a != GR_F32 && a != GR_BF16) || (y != GR_F32 && y != GR_BF16))
+        return "takes two f32 or two bf16 tensors to f32 or bf16";
+    gr_conv_get_dims(n, &d);
+    if (d.groups > 1 && (d.ci / d.groups < FEW_CHANNELS || d.co / d.groups < FEW_CHANNELS))
+        return "groups of too few channels";
+    return d.ci > 1 << 16 || d.k[0] * d.k[1] > 1 << 10 ? "more weights than it can count" : NULL;
+}
+
+static gr_status amx_prepare(gr_prepare *p)
+{
+    return gr_conv_sweep_prepare(p, &gr_conv_isa_amx, &gr_conv_isa_avx512);
+}
+
+static const char *avx512_reject(const gr_node *n)
+{
+    if (!gr_cpu_has_avx512())
+        return "needs AVX-512";
+    return any_f64(n) ? "f64 is left to the reference" : NULL;
+}
+
+static gr_status avx512_prepare(gr_prepare *p)
+{
+    return gr_conv_sweep_prepare(p, &gr_conv_isa_avx512, NULL);
+}
+
+static const char *avx2_reject(const gr_node *n)
+{
+    if (!gr_cpu_has_avx2())
+        return "needs AVX2 and FMA";
+    return any_f64(n) ? "f64 is left to the reference" : NULL;
+}
+
+static gr_status avx2_prepare(gr_prepare *p)
+{
+    return gr_conv_sweep_prepare(p, &gr_conv_isa_avx2, NULL);
+}
+
+#define SWEEP(isa)                                                      \
+    {                                                                   \
+        .name = #isa, .reject = isa##_reject, .prepare = isa##_prepare, \
+        .workspace = gr_conv_sweep_workspace, .run = gr_conv_sweep_run, \
+        .release = gr_conv_sweep_release                                \
+    }
 
 const gr_kernel gr_conv_cpu[] = {
-    { .name = "reference", .run = gr_conv_ref_run },
+    SWEEP(amx),       SWEEP(avx512), SWEEP(avx2), { .name = "reference", .run = gr_conv_ref_run },
     { .name = NULL },
 };
 
 const gr_kernel gr_conv_data_cpu[] = {
-    { .name = "reference", .run = gr_conv_data_ref_run },
+    SWEEP(amx),       SWEEP(avx512),
+    SWEEP(avx2),      { .name = "reference", .run = gr_conv_data_ref_run },
     { .name = NULL },
 };
 

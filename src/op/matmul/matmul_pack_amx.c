@@ -163,18 +163,6 @@ bool gr_amx_pack(char *dst, const gr_amx_side *s, int n_lines, int64_t k_from, i
 
 /* ---- results ---- */
 
-/* Round to nearest even by adding; NaN stays NaN because its quiet bit is set. */
-INLINE __m256i bf16_of(__m512 x)
-{
-    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    const __m512i u = _mm512_castps_si512(x);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    __m512i y = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
-
-    y = _mm512_mask_or_epi32(y, nan, u, _mm512_set1_epi32(0x400000));
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(y, 16));
-}
-
 bool gr_amx_write(const gr_amx_out *o)
 {
     __m512 sum = _mm512_setzero_ps();
@@ -193,7 +181,7 @@ bool gr_amx_write(const gr_amx_out *o)
             if (o->y_f32)
                 _mm512_mask_storeu_ps(o->y_f32 + at, mask, x);
             else
-                _mm256_mask_storeu_epi16(o->y_bf16 + at, mask, bf16_of(x));
+                _mm256_mask_storeu_epi16(o->y_bf16 + at, mask, row_bf16_of(x));
         }
     }
     return !row_is_unfit_f32(sum);

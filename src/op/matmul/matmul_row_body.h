@@ -98,6 +98,18 @@ INLINE __m512i row_put_bf16(char *dst, const uint16_t *src, int64_t pair, __m512
     return row_watch_bf16(x, low);
 }
 
+/* Round to nearest even by adding; NaN stays NaN because its quiet bit is set. */
+INLINE __m256i row_bf16_of(__m512 x)
+{
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i u = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    __m512i y = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+
+    y = _mm512_mask_or_epi32(y, nan, u, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(y, 16));
+}
+
 /* The first n lanes. */
 INLINE __mmask16 row_mask(int n)
 {

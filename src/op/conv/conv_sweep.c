@@ -1,0 +1,374 @@
+/* conv and conv_data on lines: plan and loops. conv_sweep.h says how. */
+#include "op/conv/conv_sweep.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define SOURCE_BYTES ((int64_t)1 << 20) /* of packed lines: half of a 2 MiB L2 */
+#define PANEL_BYTES  ((int64_t)1 << 19) /* of a pass of a panel */
+#define LEAST_LINES  256                /* of a chunk, so that its weights are worth loading */
+
+typedef struct grid_plan {
+    int64_t chunk;    /* result lines */
+    int64_t n_packed; /* source lines of a plane for a chunk */
+    size_t at_weights;
+    int64_t *tap_at; /* by pass full or last: n_taps each */
+} grid_plan;
+
+typedef struct sweep {
+    const gr_conv_isa *isa;
+    gr_conv_dims d;
+    gr_conv_grids g;
+    grid_plan *plans;
+    gr_dtype type_src, type_w, type_y;
+    bool low;     /* packed as bf16 */
+    int64_t pass; /* channels */
+    int64_t n_passes, n_panels;
+    int cuts_lines, cuts_cols;
+    size_t at_wide, at_slices; /* weights as f32; slices, each of: */
+    size_t at_sums, at_places, at_kept, slice_bytes;
+    size_t n_bytes;
+    struct sweep *other;
+} sweep;
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t div_up(int64_t a, int64_t by)
+{
+    return (a + by - 1) / by;
+}
+
+/* ---- plan ---- */
+
+static int64_t pass_run(const sweep *s, int64_t pass)
+{
+    return min64(s->pass, s->g.run - pass * s->pass);
+}
+
+static void choose_passes(sweep *s)
+{
+    int64_t most_taps = 1, unit = s->isa->run_unit, fits;
+
+    for (int i = 0; i < s->g.n; i++)
+        most_taps = max64(most_taps, s->g.grids[i].n_taps);
+    fits = max64(PANEL_BYTES / s->isa->panel_bytes(s->low, unit, most_taps), 1) * unit;
+    s->n_passes = max64(div_up(s->g.run, fits), 1);
+    s->pass = max64(div_up(div_up(s->g.run, s->n_passes), unit), 1) * unit;
+    s->n_passes = max64(div_up(s->g.run, s->pass), 1);
+    s->n_panels = div_up(s->g.cols, s->isa->cols);
+}
+
+/* Lines are cut when each thread gets enough of them, else panels. */
+static void choose_cuts(sweep *s, int n_threads)
+{
+    int64_t n_lines = 0;
+
+    for (int i = 0; i < s->g.n; i++)
+        n_lines = max64(n_lines, s->g.grids[i].n_lines);
+    s->cuts_lines = (int)max64(min64(n_threads, n_lines / LEAST_LINES), 1);
+    s->cuts_cols = (int)max64(min64(n_threads / s->cuts_lines, s->n_panels), 1);
+}
+
+static gr_status plan_grid(sweep *s, int i)
+{
+    const gr_conv_grid *g = &s->g.grids[i];
+    grid_plan *p = &s->plans[i];
+    int64_t halo = g->hi - g->lo, lines = s->isa->lines, fits;
+
+    fits = SOURCE_BYTES / max64(g->n_planes * s->isa->line_bytes(s->low, s->pass), 1);
+    p->chunk = max64(fits - halo, max64(halo, LEAST_LINES));
+    p->chunk = min64(p->chunk, max64(div_up(g->n_lines, s->cuts_lines), 1));
+    p->chunk = div_up(p->chunk, lines) * lines;
+    p->n_packed = p->chunk + halo;
+    p->tap_at = gr_calloc((size_t)g->n_taps * 2 + 1, sizeof(*p->tap_at));
+    if (!p->tap_at)
+        return GR_ERR_NOMEM;
+    for (int t = 0; t < 2 * g->n_taps; t++) {
+        const gr_conv_tap *tap = &g->taps[t % g->n_taps];
+        int64_t run = t < g->n_taps ? s->pass : pass_run(s, s->n_passes - 1);
+
+        p->tap_at[t] = s->isa->line_at(s->low, run, p->n_packed, tap->plane, tap->shift - g->lo);
+    }
+    return GR_OK;
+}
+
+static void lay_out(sweep *s)
+{
+    size_t at = 0, source = 0, most = 0;
+    int64_t n_w = s->g.group_at * s->d.groups;
+
+    for (int i = 0; i < s->g.n; i++) {
+        const gr_conv_grid *g = &s->g.grids[i];
+        grid_plan *p = &s->plans[i];
+        size_t n = (size_t)(p->n_packed * g->n_planes * s->isa->line_bytes(s->low, s->pass));
+
+        p->at_weights = at;
+        at += (size_t)(s->d.groups * s->n_panels * s->n_passes *
+                       s->isa->panel_bytes(s->low, s->pass, g->n_taps));
+        source = source > n ? source : n;
+        most = most > (size_t)p->chunk ? most : (size_t)p->chunk;
+    }
+    s->at_wide = at;
+    if (s->type_w != GR_F32)
+        at += gr_round_up((size_t)n_w * sizeof(float), 64);
+    s->at_slices = at;
+    s->at_sums = gr_round_up(source, 64);
+    s->at_places = s->at_sums + (size_t)s->isa->lines * GR_CONV_COLS * sizeof(float);
+    s->at_kept = s->at_places + gr_round_up(most * sizeof(int64_t), 64);
+    s->slice_bytes = s->at_kept;
+    if (s->type_y != GR_F32 && s->n_passes > 1)
+        s->slice_bytes += gr_round_up(most * (size_t)s->g.cols * sizeof(float), 64);
+    s->n_bytes = at + s->slice_bytes * (size_t)(s->cuts_lines * s->cuts_cols);
+}
+
+void gr_conv_sweep_release(void *data)
+{
+    sweep *s = data;
+
+    if (!s)
+        return;
+    for (int i = 0; s->plans && i < s->g.n; i++)
+        gr_free(s->plans[i].tap_at);
+    gr_conv_sweep_release(s->other);
+    gr_free(s->plans);
+    gr_conv_grids_fini(&s->g);
+    gr_free(s);
+}
+
+static gr_status make(sweep *s, const gr_prepare *p, const gr_conv_isa *isa)
+{
+    const gr_node *n = p->node;
+
+    s->isa = isa;
+    s->type_src = n->src[0]->dtype;
+    s->type_w = n->src[1]->dtype;
+    s->type_y = n->out[0].dtype;
+    s->low = isa->run_unit > 1 && s->type_src == GR_BF16;
+    gr_conv_get_dims(n, &s->d);
+    GR_TRY(gr_conv_grids_init(&s->g, &s->d, n->op == &gr_op_conv_data, 32));
+    s->plans = gr_calloc((size_t)s->g.n + 1, sizeof(*s->plans));
+    if (!s->plans)
+        return GR_ERR_NOMEM;
+    choose_passes(s);
+    choose_cuts(s, p->n_threads);
+    for (int i = 0; i < s->g.n; i++)
+        GR_TRY(plan_grid(s, i));
+    lay_out(s);
+    return GR_OK;
+}
+
+gr_status gr_conv_sweep_prepare(gr_prepare *p, const gr_conv_isa *isa, const gr_conv_isa *other)
+{
+    sweep *s = gr_calloc(1, sizeof(*s));
+    gr_prepare second = *p;
+    gr_status st;
+
+    if (!s)
+        return GR_ERR_NOMEM;
+    st = make(s, p, isa);
+    if (st == GR_OK && other) {
+        st = gr_conv_sweep_prepare(&second, other, NULL);
+        s->other = st == GR_OK ? second.data : NULL;
+    }
+    if (st != GR_OK) {
+        gr_conv_sweep_release(s);
+        return st;
+    }
+    p->data = s;
+    return GR_OK;
+}
+
+size_t gr_conv_sweep_workspace(const gr_node *n, const void *data)
+{
+    const sweep *s = data;
+    size_t other = s->other ? gr_conv_sweep_workspace(n, s->other) : 0;
+
+    return s->n_bytes > other ? s->n_bytes : other;
+}
+
+/* ---- weights ---- */
+
+typedef struct job {
+    const sweep *s;
+    const gr_launch *l;
+    const float *w;
+    atomic_bool unfit; /* set by any slice; read when all are done */
+} job;
+
+static char *panel_at(const job *j, int grid, int64_t group, int64_t panel, int64_t pass)
+{
+    const sweep *s = j->s;
+    int64_t i = (group * s->n_panels + panel) * s->n_passes + pass;
+
+    return (char *)j->l->work + s->plans[grid].at_weights +
+           (size_t)(i * s->isa->panel_bytes(s->low, s->pass, s->g.grids[grid].n_taps));
+}
+
+static void widen_slice(void *arg, int slice, int n_slices)
+{
+    const job *j = arg;
+    const sweep *s = j->s;
+    int64_t lo, hi;
+
+    gr_pool_cut(s->g.group_at * s->d.groups, 4096, slice, n_slices, &lo, &hi);
+    s->isa->widen((float *)((char *)j->l->work + s->at_wide) + lo,
+                  (const char *)j->l->src[1] + lo * 2, s->type_w, hi - lo);
+}
+
+static void pack_weights_slice(void *arg, int slice, int n_slices)
+{
+    job *j = arg;
+    const sweep *s = j->s;
+    int64_t lo, hi, per_group = s->n_panels * s->n_passes;
+
+    gr_pool_cut(s->d.groups * per_group, 1, slice, n_slices, &lo, &hi);
+    for (int64_t i = lo; i < hi; i++)
+        for (int grid = 0; grid < s->g.n; grid++) {
+            int64_t group = i / per_group, panel = i / s->n_passes % s->n_panels;
+            gr_conv_panel p = { .grids = &s->g, .grid = &s->g.grids[grid], .low = s->low };
+
+            p.w = j->w + group * s->g.group_at;
+            p.run_lo = i % s->n_passes * s->pass;
+            p.run = pass_run(s, i % s->n_passes);
+            p.col = panel * s->isa->cols;
+            p.n_cols = (int)min64(s->g.cols - p.col, s->isa->cols);
+            p.dst = panel_at(j, grid, group, panel, i % s->n_passes);
+            if (!s->isa->pack_panel(&p))
+                atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+        }
+}
+
+/* ---- lines ---- */
+
+/* What one slice works on. */
+typedef struct chunk {
+    job *j;
+    int grid;
+    int64_t group, lo, hi; /* result lines */
+    int64_t panel_lo, panel_hi;
+    char *source;
+    float *sums, *kept;
+    int64_t *at;
+    bool unfit;
+} chunk;
+
+static void run_panel(chunk *c, int64_t panel, int64_t pass)
+{
+    const sweep *s = c->j->s;
+    const gr_conv_grid *g = &s->g.grids[c->grid];
+    const grid_plan *p = &s->plans[c->grid];
+    const int64_t col = panel * s->isa->cols, run = pass_run(s, pass);
+    const int64_t line_step = s->isa->line_at(s->low, run, p->n_packed, 0, 1);
+    const size_t elem = gr_dtype_bytes(s->type_y);
+    gr_conv_block b = { .panel = panel_at(c->j, c->grid, c->group, panel, pass),
+                        .tap_at = p->tap_at + (pass == s->n_passes - 1 ? g->n_taps : 0),
+                        .n_taps = g->n_taps,
+                        .n_packed = p->n_packed,
+                        .run = run,
+                        .low = s->low,
+                        .sums = c->sums };
+    gr_conv_write w = { .sums = c->sums, .type = s->type_y, .scale = s->low ? 1 : s->isa->scale };
+
+    b.n_cols = w.n_cols = (int)min64(s->g.cols - col, s->isa->cols);
+    w.y = (char *)c->j->l->out[0] + (size_t)(c->group * s->g.cols + col) * elem;
+    w.add = pass > 0;
+    w.last = pass == s->n_passes - 1;
+    w.cols_kept = s->g.cols;
+    for (int64_t line = c->lo; line < c->hi; line += s->isa->lines) {
+        const int64_t i = line - c->lo;
+
+        b.src = c->source + i * line_step;
+        b.n_lines = w.n_lines = (int)min64(c->hi - line, s->isa->lines);
+        w.at = c->at + i;
+        w.kept = c->kept ? c->kept + i * w.cols_kept + col : NULL;
+        s->isa->block(&b);
+        if (!s->isa->write(&w))
+            c->unfit = true;
+    }
+}
+
+static void run_chunk(chunk *c)
+{
+    const sweep *s = c->j->s;
+    const gr_conv_grid *g = &s->g.grids[c->grid];
+    gr_conv_pack p = { .grid = g, .src = c->j->l->src[0], .type = s->type_src, .low = s->low };
+
+    gr_conv_results_at(g, c->lo, c->hi - c->lo, c->at);
+    p.channel = c->group * s->g.run;
+    p.first = c->lo + g->lo;
+    p.n = s->plans[c->grid].n_packed;
+    p.dst = c->source;
+    for (int64_t pass = 0; pass < s->n_passes; pass++) {
+        p.run_lo = pass * s->pass;
+        p.run = pass_run(s, pass);
+        if (!s->isa->pack(&p))
+            c->unfit = true;
+        for (int64_t panel = c->panel_lo; panel < c->panel_hi; panel++)
+            run_panel(c, panel, pass);
+    }
+}
+
+static void run_slice(void *arg, int slice, int n_slices)
+{
+    job *j = arg;
+    const sweep *s = j->s;
+    char *work = (char *)j->l->work + s->at_slices + (size_t)slice * s->slice_bytes;
+    chunk c = { .j = j, .source = work, .sums = (float *)(work + s->at_sums) };
+    int64_t lo, hi;
+
+    (void)n_slices;
+    c.at = (int64_t *)(work + s->at_places);
+    c.kept = s->slice_bytes > s->at_kept ? (float *)(work + s->at_kept) : NULL;
+    gr_pool_cut(s->n_panels, 1, slice / s->cuts_lines, s->cuts_cols, &c.panel_lo, &c.panel_hi);
+    s->isa->begin();
+    for (c.grid = 0; c.grid < s->g.n; c.grid++) {
+        gr_pool_cut(s->g.grids[c.grid].n_lines, s->isa->lines, slice % s->cuts_lines, s->cuts_lines,
+                    &lo, &hi);
+        for (c.lo = lo; c.lo < hi; c.lo = c.hi) {
+            c.hi = min64(c.lo + s->plans[c.grid].chunk, hi);
+            for (c.group = 0; c.group < s->d.groups && c.panel_lo < c.panel_hi; c.group++)
+                run_chunk(&c);
+        }
+    }
+    s->isa->end();
+    if (c.unfit)
+        atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+}
+
+gr_status gr_conv_sweep_run(const gr_launch *l)
+{
+    const sweep *s = l->data;
+    job j = { .s = s, .l = l, .w = l->src[1] };
+    int n_threads = gr_pool_size(l->pool);
+
+    if (gr_shape_count(&l->node->out[0].shape) == 0)
+        return GR_OK;
+    if (s->g.run == 0) { /* a sum of nothing */
+        memset(l->out[0], 0, gr_value_bytes(&l->node->out[0]));
+        return GR_OK;
+    }
+    if (s->type_w != GR_F32) {
+        j.w = (const float *)((char *)l->work + s->at_wide);
+        gr_pool_run(l->pool, widen_slice, &j, n_threads);
+    }
+    gr_pool_run(l->pool, pack_weights_slice, &j, n_threads);
+    gr_pool_run(l->pool, run_slice, &j, s->cuts_lines * s->cuts_cols);
+    if (s->other && atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
+        gr_launch again = *l;
+
+        again.data = s->other;
+        return gr_conv_sweep_run(&again);
+    }
+    return GR_OK;
+}
