@@ -12,6 +12,7 @@
 #include "gradus/norm.h"
 #include "gradus/ops.h"
 #include "gradus/optim.h"
+#include "gradus/random.h"
 #include "gradus/recipe.h"
 #include "gradus/schedule.h"
 #include "gradus/status.h"

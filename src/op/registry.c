@@ -13,6 +13,7 @@
 #include "op/norm/norm.h"
 #include "op/part/part.h"
 #include "op/pool/pool.h"
+#include "op/random/random.h"
 #include "op/reduce/reduce.h"
 #include "op/resample/resample.h"
 #include "op/shape/shape.h"
@@ -32,6 +33,8 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_conv_data,
     &gr_op_conv_weight,
     &gr_op_reduce,
+    &gr_op_random,
+    &gr_op_dropout,
     &gr_op_reshape,
     &gr_op_transpose,
     &gr_op_concat,

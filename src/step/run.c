@@ -71,6 +71,20 @@ static gr_status take_fault(gr_step *s, gr_status st)
     return st;
 }
 
+/* Where this micro-step's first sample stands in the global batch: rank r of micro-step m takes
+ * the stretch m * world + r, so that accumulating over k micro-steps draws what k ranks draw.
+ * The batch is dimension 0 of the first feed that has one, as in op/random/draw.h. */
+static uint64_t first_sample(const gr_step *s, const gr_named *feeds, int n_feeds)
+{
+    uint64_t stretch = (uint64_t)s->micro * (uint64_t)gr_pg_size(s->c.pg);
+
+    stretch += (uint64_t)gr_pg_rank(s->c.pg);
+    for (int i = 0; i < n_feeds; i++)
+        if (feeds[i].shape.n_dims > 0)
+            return stretch * (uint64_t)feeds[i].shape.dim[0];
+    return 0;
+}
+
 gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr)
 {
     gr_scalars v = {
@@ -78,9 +92,7 @@ gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_fee
         .micro = (uint32_t)s->micro,
         .step = (uint64_t)s->n_updates,
         .seed = s->c.seed,
-        .sample = n_feeds > 0 && feeds[0].shape.n_dims > 0
-                      ? (uint64_t)gr_pg_rank(s->c.pg) * (uint64_t)feeds[0].shape.dim[0]
-                      : 0,
+        .sample = first_sample(s, feeds, n_feeds),
     };
 
     GR_TRY(check_feeds(feeds, n_feeds));

@@ -1,22 +1,12 @@
 /* Vector loops of map for AVX-512 (F, BW, DQ, VL). See map_loops.inc. Any thread. */
 #include "op/map/map_impl.h"
+#include "op/map/vf_avx512_body.h"
 
 #include "base/half.h"
 
-#include <immintrin.h>
 #include <string.h>
 #include <tgmath.h>
 
-#define ISA          gr_map_avx512
-#define WIDTH        16
-#define FMA(a, b, c) ((vf)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
-#define VMIN(a, b)   ((vf)_mm512_min_ps((__m512)(a), (__m512)(b)))
-#define VMAX(a, b)   ((vf)_mm512_max_ps((__m512)(a), (__m512)(b)))
-#define SELECT(m, a, b) \
-    ((vf)_mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)(m)), (__m512)(b), (__m512)(a)))
-#define F16_LOAD(p) ((vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p))))
-#define F16_STORE(p, v)                         \
-    _mm256_storeu_si256((__m256i *)(void *)(p), \
-                        _mm512_cvtps_ph((__m512)(v), _MM_FROUND_TO_NEAREST_INT))
+#define ISA gr_map_avx512
 
 #include "op/map/map_loops.inc"

@@ -1,0 +1,66 @@
+/*
+ * Where a random number inside a step comes from: what every kernel, attention's dropout
+ * among them, must agree on.
+ *
+ * Philox 4x32-10 with key = seed and counter = { block, sample, update, stream }. `stream` is
+ * the id of the node that was traced first; it stays in the attributes, so that clones and
+ * the backward pass draw the same. Updates and samples wrap around after 2^32.
+ *
+ * A counter gives four numbers. Element e of a sample takes number (e / 16) % 4 of block
+ * e / 64 * 16 + e % 16: 64 neighbours are the four numbers of 16 counters, so that vectors of
+ * counters are vectors of elements.
+ */
+#ifndef GR_OP_RANDOM_DRAW_H
+#define GR_OP_RANDOM_DRAW_H
+
+#include "base/random.h"
+#include "graph/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GR_DRAW_GROUP 64 /* elements that come from one vector of counters */
+
+typedef struct gr_draw {
+    uint32_t key[2];
+    uint32_t update, stream;
+} gr_draw;
+
+static inline gr_draw gr_draw_of(const gr_scalars *s, uint32_t stream)
+{
+    return (gr_draw){ { (uint32_t)s->seed, (uint32_t)(s->seed >> 32) }, (uint32_t)s->step, stream };
+}
+
+/* The 32 bits of element e of a sample. */
+static inline uint32_t gr_draw_at(const gr_draw *d, uint32_t sample, int64_t e)
+{
+    uint32_t counter[4] = { (uint32_t)(e / GR_DRAW_GROUP * 16 + e % 16), sample, d->update,
+                            d->stream };
+    uint32_t out[4];
+
+    gr_philox(out, counter, d->key);
+    return out[e / 16 % 4];
+}
+
+/* How many samples a value of this shape holds when the batch has n_batch of them: n_batch,
+ * or 0 when it belongs to the whole batch. */
+static inline int64_t gr_draw_samples(const gr_shape *s, int64_t n_batch)
+{
+    return n_batch > 0 && s->n_dims > 0 && s->dim[0] > 0 && s->dim[0] % n_batch == 0 ? n_batch : 0;
+}
+
+/* The batch of a trace: dimension 0 of the first feed that has one; 0: none. */
+static inline int64_t gr_draw_batch(const gr_graph *g)
+{
+    for (int i = 0; i < g->n_feeds; i++)
+        if (g->feeds[i].shape.n_dims > 0)
+            return g->feeds[i].shape.dim[0];
+    return 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
