@@ -90,7 +90,7 @@ static void check_functions(void)
         bool found = fn == GR_FN_CONST; /* fill and "constant" are made of it */
 
         found =
-            found || has_case(&driver_map, name) || has_case(&driver_scalar, &driver_random, name);
+            found || has_case(&driver_map, name) || has_case(&driver_scalar, name);
         if (!found) {
             fprintf(stderr, "scalar function '%s' has no case\n", name);
             exit(1);

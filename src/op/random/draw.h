@@ -29,7 +29,13 @@ typedef struct gr_draw {
 
 static inline gr_draw gr_draw_of(const gr_scalars *s, uint32_t stream)
 {
-    return (gr_draw){ { (uint32_t)s->seed, (uint32_t)(s->seed >> 32) }, (uint32_t)s->step, stream };
+    gr_draw d;
+
+    d.key[0] = (uint32_t)s->seed;
+    d.key[1] = (uint32_t)(s->seed >> 32);
+    d.update = (uint32_t)s->step;
+    d.stream = stream;
+    return d;
 }
 
 /* The 32 bits of element e of a sample. */

@@ -34,11 +34,12 @@ typedef struct gr_random_cut {
 static inline gr_random_cut gr_random_cut_of(const gr_launch *l, const gr_shape *s,
                                              int64_t n_samples)
 {
-    int64_t n = gr_shape_count(s);
+    gr_random_cut cut;
 
-    if (n_samples == 0)
-        return (gr_random_cut){ 1, n, 0 };
-    return (gr_random_cut){ n_samples, n / n_samples, l->scalars->sample };
+    cut.n_samples = n_samples == 0 ? 1 : n_samples;
+    cut.n_elem = gr_shape_count(s) / cut.n_samples;
+    cut.first = n_samples == 0 ? 0 : l->scalars->sample;
+    return cut;
 }
 
 gr_status gr_random_ref_run(const gr_launch *l) GR_MUST_CHECK;
