@@ -4,7 +4,7 @@ find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(Python3 COMPONENTS Interpreter)
 
-# JSON: room ckpt.
+# JSON: rooms ckpt and launch (the error file of a rank).
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 
 # oneDNN: room op. Its two major APIs differ, so kernels come as *_onednn2.c and

@@ -61,6 +61,7 @@ list(TRANSFORM GR_ROOMS PREPEND gr_ OUTPUT_VARIABLE GR_ROOM_TARGETS)
 
 set(GR_EXTERNAL PkgConfig::JANSSON)
 gr_room_links(ckpt PkgConfig::JANSSON)
+gr_room_links(launch PkgConfig::JANSSON)
 if(GR_HAVE_ONEDNN)
   gr_room_links(op gr_onednn)
   list(APPEND GR_EXTERNAL gr_onednn)

@@ -46,6 +46,7 @@ probe() {
     need pkg-config has pkg-config
     need libjansson-dev has_pc jansson
     need libdnnl-dev has_header oneapi/dnnl/dnnl.h
+    need libhwloc-dev has_header hwloc.h
     if [ "$goal" != build ]; then
         need python3 has python3
     fi

@@ -1,43 +1,39 @@
 /*
- * Running a job: n processes of one program on this host, watched until the last has
- * ended. When one fails the others are ended too, and the report says which was first.
+ * Running a job: processes of one program on one or many hosts, watched until the last has
+ * ended. When one fails the others are ended too, and the report says which was first; if
+ * restarts are left, all start again.
  */
 #ifndef GR_LAUNCH_LAUNCH_H
 #define GR_LAUNCH_LAUNCH_H
 
-#include "base/status.h"
 #include "base/text.h"
-
-#include <stdbool.h>
+#include "launch/config.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct gr_launch_config {
-    int n_ranks;
-    int port;          /* of the key-value store; 0: a free one */
-    int shutdown_ms;   /* from SIGTERM to SIGKILL */
-    bool no_python;    /* execute a program ending in .py directly */
-    char *const *argv; /* the program and its arguments, ended by NULL; a program without a
-                        * slash is looked for in PATH, then beside this one */
-} gr_launch_config;
-
-#define GR_LAUNCH_CONFIG_INIT    \
-    {                            \
-        1, 0, 30000, false, NULL \
-    }
+typedef struct gr_launch_result {
+    int exit_code;  /* 0, or the root cause's exit code, or 128 plus its signal */
+    gr_text report; /* for stderr; empty when all went well */
+} gr_launch_result;
 
 /*
- * Runs the job to its end; output of the ranks goes to stdout and stderr. GR_OK: all
- * processes were started, and *exit_code is 0, or the root cause's exit code, or 128 plus
- * its signal; `report` then says who failed, how, and in which order. SIGINT, SIGTERM,
- * SIGHUP and SIGQUIT are passed on to the ranks; a second one ends them at once. A SIGHUP
- * that is ignored (nohup) stays so.
+ * Runs the job to its end; output of the ranks goes to stdout and stderr. GR_OK: the job ran,
+ * and the result says how it ended. A second signal to end ends the ranks at once.
  *
- * Called once, from the main thread of a program that has no other threads or children.
+ * Called once, from the main thread of a program that has no other threads or children. It
+ * forks: two processes return from it, one after the other, the second with an empty report.
+ * Both must end with the exit code of the result.
  */
-gr_status gr_launch(const gr_launch_config *config, int *exit_code, gr_text *report) GR_MUST_CHECK;
+gr_status gr_launch(const gr_launch_config *config, gr_launch_result *result) GR_MUST_CHECK;
+
+/*
+ * A whole program: options, help, launch. `out` is for stdout, the report for stderr.
+ * `legacy`: gradrun-launch, which hands each rank --local-rank=N unless --use-env is given.
+ */
+gr_status gr_launch_program(bool legacy, int argc, char **argv, gr_text *out,
+                            gr_launch_result *result) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/streams.h"
+#include "launch/lines.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,14 +24,25 @@
 
 #define LINE_BYTES ((size_t)16 << 10)
 #define CLEAR_LINE "\r\033[K"
+#define TEE_PREFIX "[${role_name}${local_rank}]:"
 
 typedef struct stream {
     int in;            /* -1: ended */
     int out;           /* stdout or stderr */
+    int file;          /* for a copy, or -1; owned */
+    bool is_shown;     /* on `out` */
+    bool in_line;      /* the last piece did not end its line */
     worker_tail *tail; /* NULL: stdout */
+    gr_text prefix;    /* before each line that is shown */
     size_t len;
-    char mem[LINE_BYTES];
+    char *mem; /* LINE_BYTES; made when the first byte comes */
 } stream;
+
+/* Lines of all ranks that have one of some texts. */
+typedef struct filtered {
+    const char *filters; /* NULL: none */
+    int file;
+} filtered;
 
 struct relay {
     pthread_t thread;
@@ -38,6 +50,8 @@ struct relay {
     bool clears; /* rank 0 draws on the terminal */
     bool broken; /* our stdout could not be written once; that was said */
     atomic_bool has_ended;
+    filtered filter[2]; /* of stdout and stderr */
+    gr_text scratch;    /* lines with their prefixes; only the thread */
     int n_streams;
     stream *streams;
     struct pollfd *polls; /* one per stream, then the stop pipe */
@@ -69,7 +83,7 @@ static void pass_on(relay *r, int fd, const char *mem, size_t n)
 {
     int error = write_all(fd, mem, n);
 
-    if (error == 0 || error == EPIPE || r->broken || fd != STDOUT_FILENO)
+    if (error == 0 || error == EPIPE || r->broken || fd == STDERR_FILENO)
         return;
     r->broken = true;
     gr_log(LAUNCH, WARN, "cannot write the ranks' output: %s; they go on without it",
@@ -93,13 +107,52 @@ static void remember(worker_tail *t, const char *mem, size_t n)
     t->len += n;
 }
 
+/* Lines with their prefix, in one write. Without memory for that, without prefix. */
+static void show(relay *r, stream *s, size_t n)
+{
+    r->scratch.len = 0;
+    if (r->clears && isatty(s->out))
+        gr_text_add(&r->scratch, CLEAR_LINE);
+    for (size_t at = 0; at < n;) {
+        const char *end = (const char *)memchr(s->mem + at, '\n', n - at);
+        size_t len = end ? (size_t)(end - s->mem) + 1 - at : n - at;
+
+        if (!s->in_line)
+            gr_text_addn(&r->scratch, gr_text_str(&s->prefix), s->prefix.len);
+        gr_text_addn(&r->scratch, s->mem + at, len);
+        s->in_line = end == NULL;
+        at += len;
+    }
+    if (gr_text_status(&r->scratch) == GR_OK)
+        pass_on(r, s->out, r->scratch.str, r->scratch.len);
+    else
+        pass_on(r, s->out, s->mem, n);
+}
+
+static void copy_matches(relay *r, const filtered *f, const char *mem, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        const char *end = (const char *)memchr(mem + at, '\n', n - at);
+        size_t len = end ? (size_t)(end - mem) + 1 - at : n - at;
+
+        if (gr_filter_matches(f->filters, mem + at, len))
+            pass_on(r, f->file, mem + at, len);
+        at += len;
+    }
+}
+
 static void put(relay *r, stream *s, size_t n)
 {
+    const filtered *f = &r->filter[s->out == STDERR_FILENO];
+
     if (n == 0)
         return;
-    if (r->clears && isatty(s->out))
-        pass_on(r, s->out, CLEAR_LINE, sizeof(CLEAR_LINE) - 1);
-    pass_on(r, s->out, s->mem, n);
+    if (s->file >= 0)
+        pass_on(r, s->file, s->mem, n);
+    if (f->filters)
+        copy_matches(r, f, s->mem, n);
+    if (s->is_shown)
+        show(r, s, n);
     memmove(s->mem, s->mem + n, s->len - n);
     s->len -= n;
 }
@@ -111,14 +164,25 @@ static void end_stream(relay *r, stream *s)
     put(r, s, s->len);
     close(s->in);
     s->in = -1;
+    gr_free(s->mem);
+    s->mem = NULL;
 }
 
 /* One read; false when nothing was there. */
 static bool pump(relay *r, stream *s)
 {
-    ssize_t n = read(s->in, s->mem + s->len, LINE_BYTES - s->len);
     const char *last;
+    ssize_t n;
 
+    if (!s->mem)
+        s->mem = (char *)gr_malloc(LINE_BYTES);
+    if (!s->mem) { /* the rank must not block on a full pipe for ever */
+        gr_log(LAUNCH, WARN, "no memory for the output of a rank: it is lost");
+        close(s->in);
+        s->in = -1;
+        return false;
+    }
+    n = read(s->in, s->mem + s->len, LINE_BYTES - s->len);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n <= 0) {
@@ -163,28 +227,47 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void add_stream(relay *r, int in, int out, worker_tail *tail)
+static gr_status add_stream(relay *r, worker_stream *from, int out, const gr_launch_config *c,
+                            worker *w)
 {
     stream *s = &r->streams[r->n_streams];
+    const char *format = c->prefix ? c->prefix : from->is_tee ? TEE_PREFIX : NULL;
 
-    if (in < 0)
-        return;
-    /* Cannot fail on a pipe of ours; if it did, only the order of output would suffer. */
-    (void)fcntl(in, F_SETFL, O_NONBLOCK);
-    s->in = in;
-    s->out = out;
-    s->tail = tail;
+    if (from->pipe < 0)
+        return GR_OK;
     r->n_streams++;
+    /* Cannot fail on a pipe of ours; if it did, only the order of output would suffer. */
+    (void)fcntl(from->pipe, F_SETFL, O_NONBLOCK);
+    *s = (stream){ .in = from->pipe,
+                   .out = out,
+                   .file = from->file,
+                   .is_shown = from->is_shown,
+                   .tail = out == STDERR_FILENO ? &w->tail : NULL };
+    from->pipe = from->file = -1;
+    if (format)
+        gr_prefix_expand(&s->prefix, format, c, w);
+    return gr_text_status(&s->prefix);
 }
 
 static void release(relay *r)
 {
-    for (int i = 0; i < r->n_streams; i++)
-        if (r->streams[i].in >= 0)
-            close(r->streams[i].in);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < r->n_streams; i++) {
+        stream *s = &r->streams[i];
+
+        if (s->in >= 0)
+            close(s->in);
+        if (s->file >= 0)
+            close(s->file);
+        gr_text_fini(&s->prefix);
+        gr_free(s->mem);
+    }
+    for (int i = 0; i < 2; i++) {
         if (r->stop[i] >= 0)
             close(r->stop[i]);
+        if (r->filter[i].file >= 0)
+            close(r->filter[i].file);
+    }
+    gr_text_fini(&r->scratch);
     gr_free(r->streams);
     gr_free(r->polls);
     gr_free(r);
@@ -204,30 +287,46 @@ static gr_status start_thread(relay *r)
     return GR_OK;
 }
 
-gr_status relay_start(relay **out, worker *workers, int n_workers)
+static gr_status open_filters(relay *r, const gr_launch_config *c, const gr_logs *logs)
 {
-    relay *r = (relay *)gr_calloc(1, sizeof(*r));
-    size_t n = 2 * (size_t)n_workers;
-    gr_status st = GR_OK;
+    r->filter[0].filters = c->out_filters;
+    r->filter[1].filters = c->err_filters;
+    if (c->out_filters)
+        GR_TRY(gr_logs_open(logs, -1, "filtered_stdout.log", &r->filter[0].file));
+    if (c->err_filters)
+        GR_TRY(gr_logs_open(logs, -1, "filtered_stderr.log", &r->filter[1].file));
+    return GR_OK;
+}
 
-    if (!r)
-        return GR_ERR_NOMEM;
-    r->stop[0] = r->stop[1] = -1;
+static gr_status prepare(relay *r, worker *workers, const gr_launch_config *c, const gr_logs *logs)
+{
+    size_t n = 2 * (size_t)c->n_local;
+
     r->streams = (stream *)gr_calloc(n, sizeof(*r->streams));
     r->polls = (struct pollfd *)gr_calloc(n + 1, sizeof(*r->polls));
     if (!r->streams || !r->polls)
-        st = GR_ERR_NOMEM;
-    else if (pipe2(r->stop, O_CLOEXEC) != 0)
-        st = gr_fail(GR_ERR_IO, "pipe: %s", strerror(errno));
-    if (st == GR_OK) {
-        r->clears = workers[0].out < 0 && gr_terminal_redraws(STDOUT_FILENO);
-        for (int i = 0; i < n_workers; i++) {
-            add_stream(r, workers[i].out, STDOUT_FILENO, NULL);
-            add_stream(r, workers[i].err, STDERR_FILENO, &workers[i].tail);
-            workers[i].out = workers[i].err = -1;
-        }
-        st = start_thread(r);
+        return GR_ERR_NOMEM;
+    if (pipe2(r->stop, O_CLOEXEC) != 0)
+        return gr_fail(GR_ERR_IO, "pipe: %s", strerror(errno));
+    r->clears = workers[0].has_terminal && gr_terminal_redraws(STDOUT_FILENO);
+    GR_TRY(open_filters(r, c, logs));
+    for (int i = 0; i < c->n_local; i++) {
+        GR_TRY(add_stream(r, &workers[i].out, STDOUT_FILENO, c, &workers[i]));
+        GR_TRY(add_stream(r, &workers[i].err, STDERR_FILENO, c, &workers[i]));
     }
+    return start_thread(r);
+}
+
+gr_status relay_start(relay **out, worker *workers, const gr_launch_config *c, const gr_logs *logs)
+{
+    relay *r = (relay *)gr_calloc(1, sizeof(*r));
+    gr_status st;
+
+    if (!r)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < 2; i++)
+        r->stop[i] = r->filter[i].file = -1;
+    st = prepare(r, workers, c, logs);
     if (st != GR_OK) {
         release(r);
         return st;

@@ -10,8 +10,9 @@
 
 typedef struct relay relay;
 
-/* Borrows the workers and takes their pipes. */
-gr_status relay_start(relay **out, worker *workers, int n_workers) GR_MUST_CHECK;
+/* Borrows the workers and takes their pipes and files. */
+gr_status relay_start(relay **out, worker *workers, const gr_launch_config *c,
+                      const gr_logs *logs) GR_MUST_CHECK;
 /* Passes on what is left, at most until the deadline, and ends. NULL is fine. */
 void relay_finish(relay *r, gr_deadline d);
 

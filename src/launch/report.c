@@ -1,6 +1,9 @@
 /* The report of a failed job. */
 #include "launch/report.h"
 
+#include "launch/error_file.h"
+
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,12 +31,13 @@ static bool all_stopped(const worker *workers, int n_workers)
     return true;
 }
 
-/* Lower is more to blame. */
-static int excuse(const worker *w)
+int gr_report_blame(const worker *w)
 {
+    if (!w || !has_failed(w))
+        return GR_BLAME_NONE;
     if (w->was_told)
-        return 2;
-    return w->signal == 0 && w->exit_code == GR_EXIT_PEER;
+        return GR_BLAME_TOLD;
+    return w->signal == 0 && w->exit_code == GR_EXIT_PEER ? GR_BLAME_PEER : GR_BLAME_OWN;
 }
 
 const worker *gr_report_root(const worker *workers, int n_workers)
@@ -43,8 +47,9 @@ const worker *gr_report_root(const worker *workers, int n_workers)
     for (int i = 0; i < n_workers; i++) {
         const worker *w = &workers[i];
 
-        if (has_failed(w) && (!root || excuse(w) < excuse(root) ||
-                              (excuse(w) == excuse(root) && w->order < root->order)))
+        if (has_failed(w) &&
+            (!root || gr_report_blame(w) < gr_report_blame(root) ||
+             (gr_report_blame(w) == gr_report_blame(root) && w->order < root->order)))
             root = w;
     }
     return root;
@@ -92,13 +97,8 @@ static const char *last_lines(const worker_tail *t)
     return t->mem;
 }
 
-static void write_tail(gr_text *out, const worker_tail *t)
+static void write_lines(gr_text *out, const char *at, const char *end)
 {
-    const char *at = last_lines(t), *end = t->mem + t->len;
-
-    if (at == end)
-        return;
-    gr_text_add(out, "its last lines on stderr:\n");
     while (at < end) {
         const char *line_end = (const char *)memchr(at, '\n', (size_t)(end - at));
         size_t len = (size_t)((line_end ? line_end : end) - at);
@@ -110,27 +110,63 @@ static void write_tail(gr_text *out, const worker_tail *t)
     }
 }
 
-void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t start_ns)
+/* A stderr that went straight into a file was not seen by us; its end is read now. */
+static void read_tail(worker_tail *t, const gr_logs *logs, int local_rank)
 {
-    const worker *root = gr_report_root(workers, n_workers);
-    bool stopped = all_stopped(workers, n_workers);
-    char host[256] = "?";
+    gr_text path = GR_TEXT_INIT;
+    int fd = -1;
+    off_t size;
+    ssize_t n;
+
+    gr_logs_path(logs, local_rank, "stderr.log", &path);
+    if (path.len > 0)
+        fd = open(gr_text_str(&path), O_RDONLY | O_CLOEXEC);
+    gr_text_fini(&path);
+    if (fd < 0)
+        return;
+    size = lseek(fd, 0, SEEK_END);
+    n = pread(fd, t->mem, TAIL_BYTES, size > TAIL_BYTES ? size - TAIL_BYTES : 0);
+    t->len = n > 0 ? (size_t)n : 0;
+    close(fd);
+}
+
+static void write_tail(gr_text *out, const worker *w, const gr_logs *logs)
+{
+    worker_tail t = w->tail;
+
+    if (t.len == 0)
+        read_tail(&t, logs, w->local_rank);
+    if (last_lines(&t) == t.mem + t.len)
+        return;
+    gr_text_add(out, "its last lines on stderr:\n");
+    write_lines(out, last_lines(&t), t.mem + t.len);
+}
+
+static void write_error_file(gr_text *out, const worker *w, const gr_logs *logs)
+{
+    gr_text path = GR_TEXT_INIT, text = GR_TEXT_INIT;
+
+    gr_logs_path(logs, w->local_rank, "error.json", &path);
+    if (path.len > 0 && gr_error_file_read(gr_text_str(&path), &text) && text.len > 0) {
+        gr_text_add(out, "its error file says:\n");
+        write_lines(out, text.str, text.str + text.len);
+    }
+    gr_text_fini(&path);
+    gr_text_fini(&text);
+}
+
+void gr_report_host(char *out, size_t out_bytes)
+{
+    if (gethostname(out, out_bytes) != 0)
+        out[0] = '?';
+    out[out_bytes - 1] = '\0';
+}
+
+static void write_followers(gr_text *out, const worker *workers, int n_workers, const worker *root,
+                            int64_t start_ns)
+{
     int n = 0;
 
-    if (!root)
-        return;
-    if (gethostname(host, sizeof(host)) != 0)
-        memcpy(host, "?", 2);
-    host[sizeof(host) - 1] = '\0';
-    /* Nobody failed of itself: somebody stopped the job, and that is no failure to report. */
-    if (stopped)
-        gr_text_addf(out, "stopped; rank %d: ", root->rank);
-    else
-        gr_text_addf(out, "rank %d on host '%s' failed first: ", root->rank, host);
-    write_end(out, root, start_ns);
-    gr_text_add(out, "\n");
-    if (!stopped)
-        write_tail(out, &root->tail);
     for (int order = 0; order < n_workers; order++)
         for (int i = 0; i < n_workers; i++) {
             const worker *w = &workers[i];
@@ -143,4 +179,28 @@ void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t
         }
     if (n > MAX_FOLLOWERS)
         gr_text_addf(out, "  and %d more\n", n - MAX_FOLLOWERS);
+}
+
+void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t start_ns,
+                     const gr_logs *logs)
+{
+    const worker *root = gr_report_root(workers, n_workers);
+    bool stopped = all_stopped(workers, n_workers);
+    char host[256];
+
+    if (!root)
+        return;
+    gr_report_host(host, sizeof(host));
+    /* Nobody failed of itself: somebody stopped the job, and that is no failure to report. */
+    if (stopped)
+        gr_text_addf(out, "stopped; rank %d: ", root->rank);
+    else
+        gr_text_addf(out, "rank %d on host '%s' failed first: ", root->rank, host);
+    write_end(out, root, start_ns);
+    gr_text_add(out, "\n");
+    if (!stopped) {
+        write_error_file(out, root, logs);
+        write_tail(out, root, logs);
+    }
+    write_followers(out, workers, n_workers, root, start_ns);
 }

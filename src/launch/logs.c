@@ -1,0 +1,155 @@
+/* Folders and files of a job's output. */
+#include "launch/logs.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct gr_logs {
+    gr_text folder;    /* of this run; empty: no files */
+    gr_text temporary; /* to remove at the end; empty: nothing is removed */
+    int n_local;
+    int attempt;
+};
+
+/* Whether any rank's output goes into files. */
+static bool has_output(const gr_launch_config *c)
+{
+    if (c->out_filters || c->err_filters)
+        return true;
+    for (int r = 0; r < c->n_local; r++)
+        if (gr_std_mode(c->redirects, r) > 0 || gr_std_mode(c->tee, r) > 0)
+            return true;
+    return false;
+}
+
+static gr_status make_temporary(gr_logs *l, const gr_launch_config *c)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    gr_text_addf(&l->temporary, "%s/gradrun_XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    GR_TRY(gr_text_status(&l->temporary));
+    if (!mkdtemp(l->temporary.str)) {
+        gr_status st = gr_fail(GR_ERR_IO, "cannot make a folder '%s': %s; set TMPDIR or --log-dir",
+                               l->temporary.str, strerror(errno));
+
+        gr_text_fini(&l->temporary);
+        l->temporary = (gr_text)GR_TEXT_INIT;
+        return st;
+    }
+    gr_text_addf(&l->folder, "%s/%s_run", l->temporary.str, c->run_id);
+    if (has_output(c)) {
+        gr_text_fini(&l->temporary);
+        l->temporary = (gr_text)GR_TEXT_INIT;
+    }
+    return GR_OK;
+}
+
+static gr_status make_run(gr_logs *l, const gr_launch_config *c)
+{
+    GR_TRY(gr_make_folders(c->log_dir));
+    gr_text_addf(&l->folder, "%s/%s_XXXXXX", c->log_dir, c->run_id);
+    GR_TRY(gr_text_status(&l->folder));
+    if (!mkdtemp(l->folder.str))
+        return gr_fail(GR_ERR_IO, "cannot make a folder '%s': %s", l->folder.str, strerror(errno));
+    /* mkdtemp() is for secrets; logs are like other files. */
+    (void)chmod(l->folder.str, 0755);
+    return GR_OK;
+}
+
+gr_status gr_logs_create(gr_logs **out, const gr_launch_config *c)
+{
+    gr_logs *l = (gr_logs *)gr_calloc(1, sizeof(*l));
+    gr_status st = GR_OK;
+
+    if (!l)
+        return GR_ERR_NOMEM;
+    l->n_local = c->n_local;
+    if (!c->log_dir || !*c->log_dir)
+        st = make_temporary(l, c);
+    else if (strcmp(c->log_dir, "/dev/null") != 0)
+        st = make_run(l, c);
+    if (st == GR_OK && l->folder.len > 0 && has_output(c))
+        gr_log(LAUNCH, INFO, "output of the ranks: %s", gr_text_str(&l->folder));
+    if (st != GR_OK) {
+        gr_logs_destroy(l);
+        return gr_wrap(st, "logs");
+    }
+    *out = l;
+    return GR_OK;
+}
+
+gr_status gr_logs_begin(gr_logs *l, int attempt)
+{
+    gr_text path = GR_TEXT_INIT;
+    gr_status st = GR_OK;
+
+    l->attempt = attempt;
+    for (int r = 0; r < l->n_local && l->folder.len > 0 && st == GR_OK; r++) {
+        path.len = 0;
+        gr_logs_path(l, r, "", &path);
+        st = gr_text_status(&path);
+        if (st == GR_OK && (r == 0 || mkdir(path.str, 0777) != 0))
+            st = gr_make_folders(path.str);
+    }
+    gr_text_fini(&path);
+    return st;
+}
+
+void gr_logs_path(const gr_logs *l, int local_rank, const char *name, gr_text *out)
+{
+    if (l->folder.len == 0)
+        return;
+    gr_text_addf(out, "%s/attempt_%d", gr_text_str(&l->folder), l->attempt);
+    if (local_rank >= 0)
+        gr_text_addf(out, "/%d", local_rank);
+    if (*name)
+        gr_text_addf(out, "/%s", name);
+}
+
+gr_status gr_logs_open(const gr_logs *l, int local_rank, const char *name, int *fd)
+{
+    gr_text path = GR_TEXT_INIT;
+    gr_status st;
+
+    gr_logs_path(l, local_rank, name, &path);
+    if (path.len == 0)
+        gr_text_add(&path, "/dev/null");
+    st = gr_text_status(&path);
+    if (st == GR_OK) {
+        *fd = open(path.str, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        if (*fd < 0)
+            st = gr_fail(GR_ERR_IO, "cannot open '%s': %s", path.str, strerror(errno));
+    }
+    gr_text_fini(&path);
+    return st;
+}
+
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about;
+    (void)kind;
+    (void)place;
+    (void)remove(path); /* what cannot be removed stays behind in the temporary folder */
+    return 0;
+}
+
+void gr_logs_destroy(gr_logs *l)
+{
+    if (!l)
+        return;
+    if (l->temporary.len > 0)
+        (void)nftw(l->temporary.str, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    gr_text_fini(&l->folder);
+    gr_text_fini(&l->temporary);
+    gr_free(l);
+}
