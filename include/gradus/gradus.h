@@ -8,6 +8,7 @@
 #include "gradus/conv.h"
 #include "gradus/graph.h"
 #include "gradus/image.h"
+#include "gradus/index.h"
 #include "gradus/nn.h"
 #include "gradus/norm.h"
 #include "gradus/ops.h"

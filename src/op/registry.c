@@ -8,6 +8,7 @@
 #include "op/collective/collective.h"
 #include "op/conv/conv.h"
 #include "op/gather/gather.h"
+#include "op/knn/knn.h"
 #include "op/map/program.h"
 #include "op/matmul/matmul.h"
 #include "op/norm/norm.h"
@@ -18,8 +19,11 @@
 #include "op/resample/resample.h"
 #include "op/shape/shape.h"
 #include "op/softmax/softmax.h"
+#include "op/take/take.h"
+#include "op/topk/topk.h"
 #include "op/update/many.h"
 #include "op/update/update.h"
+#include "op/vector/vector.h"
 #include "op/xent/xent.h"
 
 #include <string.h>
@@ -45,6 +49,12 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_max_pool,
     &gr_op_max_pool_grad,
     &gr_op_resample,
+    &gr_op_take,
+    &gr_op_take_grad,
+    &gr_op_top_k,
+    &gr_op_knn,
+    &gr_op_cross,
+    &gr_op_constant,
     &gr_op_gather,
     &gr_op_scatter_add,
     &gr_op_softmax_xent,

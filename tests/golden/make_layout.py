@@ -99,4 +99,34 @@ def resample_family():
                  [rand(1, 8, 7, 2)], grad=[0])
 
 
-FAMILIES = {"part": part_family, "pool": pool_family, "resample": resample_family}
+def index_family():
+    def taken(axis):
+        return lambda x, i: torch.gather(x, axis, i.long())
+
+    def top(k, largest):
+        def run(x):
+            y, place = torch.topk(x, k, largest=largest)
+            return y, place.to(torch.int32)
+        return run
+
+    def nearest(x):
+        d = (x[:, :, None] - x[:, None]).square().sum(-1)
+        d.diagonal(dim1=1, dim2=2).fill_(float("inf"))
+        y, place = torch.topk(d, 3, largest=False)
+        return place.to(torch.int32), y
+
+    yield record("index select", lambda x, i: x.index_select(1, i),
+                 [rand(3, 5, 4), randint(7, hi=4, dtype=torch.int32)], grad=[0])
+    yield record("index select of the last", lambda x, i: x.index_select(1, i),
+                 [rand(3, 5), randint(3, hi=4)], grad=[0])
+    yield record("take along the last", taken(1), [rand(3, 5), randint(3, 7, hi=4)], grad=[0])
+    yield record("take along the first", taken(0),
+                 [rand(4, 3, 2), randint(6, 3, 2, hi=3, dtype=torch.int32)], grad=[0])
+    yield record("four greatest", top(4, True), [rand(3, 4, 9)], grad=[0])
+    yield record("four smallest", top(4, False), [rand(3, 9)], grad=[0])
+    yield record("neighbours", nearest, [rand(2, 11, 3)])
+    yield record("cross", lambda a, b: torch.linalg.cross(a, b), [rand(5, 3), rand(5, 3)],
+                 grad=[0, 1])
+
+
+FAMILIES = {"part": part_family, "index": index_family, "pool": pool_family, "resample": resample_family}

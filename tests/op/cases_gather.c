@@ -2,8 +2,8 @@
 #include "op/driver.h"
 #include "op/families.h"
 
+#include "gradus/index.h"
 #include "gradus/ops.h"
-#include "op/gather/gather.h"
 
 static gr_value *build_gather(gr_graph *g, gr_value *const *src, const driver_case *c)
 {
@@ -11,28 +11,25 @@ static gr_value *build_gather(gr_graph *g, gr_value *const *src, const driver_ca
     return gr_gather(g, src[0], src[1]);
 }
 
-/* There is no public builder: autodiff makes this one. */
-static gr_value *build_scatter(gr_graph *g, gr_value *const *src, const driver_case *c)
+static gr_value *build_embedding(gr_graph *g, gr_value *const *src, const driver_case *c)
 {
-    gr_scatter_attr attr = { .n_rows = *(const int64_t *)c->arg, .dtype = gr_value_dtype(src[0]) };
-    gr_build b = { .op = &gr_op_scatter_add,
-                   .site = GR_HERE,
-                   .src = src,
-                   .n_src = 2,
-                   .attr = &attr,
-                   .attr_bytes = sizeof(attr) };
-
-    if (attr.dtype == GR_F16 || attr.dtype == GR_BF16)
-        attr.dtype = GR_F32;
-    return gr_graph_add_value(g, &b);
+    return gr_embedding(g, src[0], src[1], *(const int64_t *)c->arg);
 }
 
-static const int64_t no_rows = 0, four_rows = 4, many_rows = 50;
+static gr_value *build_scatter(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    return gr_scatter_add(g, src[0], src[1], *(const int64_t *)c->arg);
+}
+
+static const int64_t no_rows = 0, four_rows = 4, many_rows = 50, row_2 = 2, row_7 = 7;
 
 #define GATHER(text, ...) \
     .name = (text), .op = "gather", .build = build_gather, .n_src = 2, .src = { __VA_ARGS__ }
 #define SCATTER(text, rows, ...)                                                             \
     .name = (text), .op = "scatter_add", .build = build_scatter, .arg = &(rows), .n_src = 2, \
+    .src = { __VA_ARGS__ }
+#define EMBEDDING(text, row, ...)                                                        \
+    .name = (text), .op = "gather", .build = build_embedding, .arg = &(row), .n_src = 2, \
     .src = { __VA_ARGS__ }
 #define INDEX(t, n, ...) DRIVER_RANGE(t, 0, (n)-1, __VA_ARGS__)
 #define COPIES           .grad = 1, .flags = DRIVER_FLOATS | DRIVER_EXACT
@@ -63,6 +60,11 @@ static const driver_case cases[] = {
              INDEX(GR_I32, 1, 3)), .want = "no rows" },
     { GATHER("gather beyond 8 dimensions", DRIVER_F32(2, 1, 1, 1, 1),
              INDEX(GR_I32, 2, 1, 1, 1, 1, 1)), .want = "9 dimensions" },
+
+    { EMBEDDING("embedding with padding", row_2, DRIVER_F32(7, 5), INDEX(GR_I64, 7, 3, 9)),
+      .flags = DRIVER_FLOATS | DRIVER_EXACT },
+    { EMBEDDING("embedding, padding beyond", row_7, DRIVER_F32(7, 5), INDEX(GR_I64, 7, 9)),
+      .want = "row 7 is not in the table" },
 
     { SCATTER("scatter", four_rows, DRIVER_F32(6, 5), INDEX(GR_I32, 4, 6)),
       .grad = 1, .n_reduced = 6, .flags = DRIVER_FLOATS | DRIVER_GOLDEN },

@@ -18,6 +18,7 @@ static const driver_family *const families[] = {
     &driver_part,   &driver_pool,   &driver_resample,
     &driver_softmax,
     &driver_argmax,
+    &driver_index,
 };
 
 /* Operators that the driver cannot take, and who tests them instead. */

@@ -1,7 +1,8 @@
 /*
  * Rows by index.
  *
- *   gather        y[i, :] = table[index[i], :]          dtable = scatter_add(dy, index)
+ *   gather        y[i, :] = table[index[i], :]          dtable = scatter_add(dy, index),
+ *                                                       without the rows of `padding`
  *   scatter_add   y[j, :] = sum of rows[i, :] over the i with index[i] == j, in the order
  *                 of i                                  drows = gather(dy, index)
  *
@@ -10,6 +11,7 @@
  */
 #include "op/gather/gather.h"
 
+#include "gradus/index.h"
 #include "gradus/ops.h"
 
 #include <string.h>
@@ -33,14 +35,34 @@ static gr_status join_shapes(gr_shape *out, const gr_shape *lead, const gr_shape
 
 static gr_status gather_infer(gr_node *n)
 {
+    const gr_gather_attr *at = n->attr;
     const gr_value *table = n->src[0], *index = n->src[1];
 
     if (!is_index(index->dtype))
         return gr_fail(GR_ERR_ARG, "indices must be i32 or i64");
     if (table->shape.n_dims < 1)
         return gr_fail(GR_ERR_ARG, "the table has no rows: it is a single number");
+    if (at->padding < -1 || at->padding >= table->shape.dim[0])
+        return gr_fail(GR_ERR_ARG, "the padding row %lld is not in the table",
+                       (long long)at->padding);
     n->out[0].dtype = table->dtype;
     return join_shapes(&n->out[0].shape, &index->shape, &table->shape, 1);
+}
+
+/* dy with zeros in the rows of the padding index. */
+static gr_value *without_padding(gr_graph *g, const gr_node *n, gr_value *dy)
+{
+    const gr_gather_attr *at = n->attr;
+    gr_value *index = n->src[1];
+    gr_shape s = index->shape;
+
+    if (at->padding < 0)
+        return dy;
+    while (s.n_dims < dy->shape.n_dims)
+        s.dim[s.n_dims++] = 1;
+    index = gr_reshape_at(n->site, g, index, s);
+    return gr_map3_at(n->site, g, "where", gr_mapk_at(n->site, g, "ne", index, (double)at->padding),
+                      dy, gr_fill_at(n->site, g, dy->dtype, GR_SCALAR, 0));
 }
 
 static gr_value *add_scatter(gr_graph *g, const char *site, gr_value *const src[2],
@@ -63,17 +85,28 @@ static gr_status gather_grad(gr_graph *g, gr_node *n, gr_value *const *d_out, gr
         return GR_OK;
     if (attr.dtype == GR_F16 || attr.dtype == GR_BF16)
         attr.dtype = GR_F32;
-    d_src[0] = add_scatter(g, n->site, (gr_value *[]){ d_out[0], n->src[1] }, &attr);
+    d_src[0] = add_scatter(g, n->site, (gr_value *[]){ without_padding(g, n, d_out[0]), n->src[1] },
+                           &attr);
     d_src[0] = gr_cast_at(n->site, g, d_src[0], table->dtype);
     return gr_graph_status(g);
 }
 
-gr_value *gr_gather_at(const char *site, gr_graph *g, gr_value *table, gr_value *index)
+gr_value *gr_embedding_at(const char *site, gr_graph *g, gr_value *table, gr_value *index,
+                          int64_t padding)
 {
+    gr_gather_attr attr = { .padding = padding };
+
     return gr_graph_add_value(g, &(gr_build){ .op = &gr_op_gather,
                                               .site = site,
                                               .src = (gr_value *[]){ table, index },
-                                              .n_src = 2 });
+                                              .n_src = 2,
+                                              .attr = &attr,
+                                              .attr_bytes = sizeof(attr) });
+}
+
+gr_value *gr_gather_at(const char *site, gr_graph *g, gr_value *table, gr_value *index)
+{
+    return gr_embedding_at(site, g, table, index, -1);
 }
 
 const gr_op gr_op_gather = {
@@ -128,6 +161,16 @@ static void scatter_print(const gr_node *n, gr_text *out)
     const gr_scatter_attr *at = n->attr;
 
     gr_text_addf(out, " into %lld rows", (long long)at->n_rows);
+}
+
+gr_value *gr_scatter_add_at(const char *site, gr_graph *g, gr_value *rows, gr_value *index,
+                            int64_t n_rows)
+{
+    gr_scatter_attr attr = { .n_rows = n_rows, .dtype = gr_value_dtype(rows) };
+
+    if (attr.dtype == GR_F16 || attr.dtype == GR_BF16)
+        attr.dtype = GR_F32;
+    return add_scatter(g, site, (gr_value *[]){ rows, index }, &attr);
 }
 
 const gr_op gr_op_scatter_add = {

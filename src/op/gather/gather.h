@@ -13,6 +13,10 @@
 extern "C" {
 #endif
 
+typedef struct gr_gather_attr {
+    int64_t padding; /* the row whose gradient stays 0; -1: none */
+} gr_gather_attr;
+
 typedef struct gr_scatter_attr {
     int64_t n_rows;
     gr_dtype dtype; /* of the result: f32 for f16 and bf16 rows */

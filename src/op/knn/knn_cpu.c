@@ -1,0 +1,200 @@
+/*
+ * Nearest neighbours on the CPU, and the list of kernels. Slices take points. A slice turns
+ * the coordinates of a sample into columns once, in its own workspace, and keeps a heap of
+ * the k nearest while it walks the others in stretches: no matrix of pairs exists.
+ */
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/half.h"
+#include "base/size.h"
+#include "op/knn/knn_kernels.h"
+#include "op/topk/best.h"
+
+#include <math.h>
+
+#define SLICE_MIN (16 << 10) /* pairs that are worth a thread */
+
+typedef struct plan {
+    int n_threads;
+} plan;
+
+static gr_status prepare(gr_prepare *p)
+{
+    plan *made = gr_calloc(1, sizeof(*made));
+
+    if (!made)
+        return GR_ERR_NOMEM;
+    made->n_threads = p->n_threads;
+    p->data = made;
+    return GR_OK;
+}
+
+static size_t heap_bytes(const gr_node *n)
+{
+    const gr_knn_config *at = n->attr;
+
+    return gr_round_up((size_t)at->k * sizeof(uint64_t), 64);
+}
+
+static size_t slice_bytes(const gr_node *n)
+{
+    const gr_shape *s = &n->src[0]->shape;
+
+    return heap_bytes(n) + gr_round_up((size_t)(s->dim[1] * s->dim[2]) * sizeof(float), 64);
+}
+
+static size_t workspace(const gr_node *n, const void *data)
+{
+    const plan *p = data;
+
+    return slice_bytes(n) * (size_t)p->n_threads;
+}
+
+typedef struct job {
+    const gr_launch *launch;
+    gr_knn_fn *span;
+} job;
+
+static void turn_sample(const gr_launch *l, int64_t sample, float *cols)
+{
+    const gr_value *x = l->node->src[0];
+    int64_t n = x->shape.dim[1], d = x->shape.dim[2];
+
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t c = 0; c < d; c++) {
+            int64_t from = (sample * n + i) * d + c;
+
+            if (x->dtype == GR_F32)
+                cols[c * n + i] = ((const float *)l->src[0])[from];
+            else if (x->dtype == GR_BF16)
+                cols[c * n + i] = gr_bf16_to_f32(((const uint16_t *)l->src[0])[from]);
+            else
+                cols[c * n + i] = gr_f16_to_f32(((const uint16_t *)l->src[0])[from]);
+        }
+}
+
+/* The k nearest of point i of a sample into the heap; mask NULL: all are points. */
+static void find(const job *j, gr_knn_span *s, int64_t i, const uint8_t *mask, uint64_t *heap)
+{
+    const gr_knn_config *at = j->launch->node->attr;
+    float d[GR_KNN_SPAN];
+
+    gr_best_start(heap, at->k);
+    s->p = s->cols + i;
+    for (s->at = 0; s->at < s->l && (!mask || mask[i]); s->at += GR_KNN_SPAN) {
+        s->n = s->l - s->at < GR_KNN_SPAN ? s->l - s->at : GR_KNN_SPAN;
+        j->span(s, d);
+        for (int64_t e = 0; e < s->n; e++) {
+            uint64_t key = gr_best_key(gr_best_bits(d[e]), s->at + e);
+
+            if (key < heap[0] && s->at + e != i && (!mask || mask[s->at + e]))
+                gr_best_push(heap, at->k, key);
+        }
+    }
+    gr_best_sort(heap, at->k);
+}
+
+/* The distance, which is not negative, out of its key. */
+static float distance_of(uint64_t key)
+{
+    uint32_t u = (uint32_t)(key >> 32) ^ 0x80000000u;
+    float d;
+
+    memcpy(&d, &u, sizeof(d));
+    return d;
+}
+
+static void write_out(const gr_launch *l, const gr_knn_span *s, int64_t sample, int64_t i,
+                      const uint64_t *heap)
+{
+    const gr_knn_config *at = l->node->attr;
+    int64_t row = (sample * s->l + i) * at->k, base = at->in_batch ? sample * s->l : 0;
+
+    for (int64_t k = 0; k < at->k; k++) {
+        bool is_missing = heap[k] == GR_BEST_NONE;
+        int64_t to = is_missing ? i : (int64_t)(uint32_t)heap[k];
+
+        ((int32_t *)l->out[0])[row + k] = (int32_t)(base + to);
+        ((float *)l->out[1])[row + k] = is_missing ? INFINITY : distance_of(heap[k]);
+    }
+}
+
+static void run_slice(void *arg, int slice, int n_slices)
+{
+    const job *j = arg;
+    const gr_launch *l = j->launch;
+    const gr_shape *shape = &l->node->src[0]->shape;
+    char *work = (char *)l->work + (size_t)slice * slice_bytes(l->node);
+    uint64_t *heap = (void *)work;
+    float *cols = (void *)(work + heap_bytes(l->node));
+    gr_knn_span s = { .cols = cols, .l = shape->dim[1], .d = shape->dim[2] };
+    int64_t lo, hi, have = -1;
+
+    gr_pool_cut(shape->dim[0] * s.l, 1, slice, n_slices, &lo, &hi);
+    for (int64_t u = lo; u < hi; u++) {
+        int64_t sample = u / s.l, i = u % s.l;
+        const uint8_t *mask = l->node->n_src < 2 ? NULL : (const uint8_t *)l->src[1] + sample * s.l;
+
+        if (sample != have)
+            turn_sample(l, sample, cols);
+        have = sample;
+        find(j, &s, i, mask, heap);
+        write_out(l, &s, sample, i, heap);
+    }
+}
+
+static gr_status run_with(const gr_launch *l, gr_knn_fn *span)
+{
+    const plan *p = l->data;
+    const gr_shape *s = &l->node->src[0]->shape;
+    job j = { .launch = l, .span = span };
+    int n_slices = s->dim[0] * s->dim[1] * s->dim[1] < SLICE_MIN ? 1 : gr_pool_size(l->pool);
+
+    gr_pool_run(l->pool, run_slice, &j, n_slices < p->n_threads ? n_slices : p->n_threads);
+    return GR_OK;
+}
+
+static const char *avx512_reject(const gr_node *n)
+{
+    if (n->src[0]->dtype == GR_F64)
+        return "only f32, bf16 and f16";
+    return gr_cpu_has_avx512() ? NULL : "needs AVX-512";
+}
+
+static const char *avx2_reject(const gr_node *n)
+{
+    if (n->src[0]->dtype == GR_F64)
+        return "only f32, bf16 and f16";
+    return gr_cpu_has_avx2() ? NULL : "needs AVX2";
+}
+
+static gr_status avx512_run(const gr_launch *l)
+{
+    return run_with(l, gr_knn_avx512);
+}
+
+static gr_status avx2_run(const gr_launch *l)
+{
+    return run_with(l, gr_knn_avx2);
+}
+
+const gr_kernel gr_knn_cpu[] = {
+    {
+        .name = "avx512",
+        .reject = avx512_reject,
+        .prepare = prepare,
+        .workspace = workspace,
+        .run = avx512_run,
+        .release = gr_free,
+    },
+    {
+        .name = "avx2",
+        .reject = avx2_reject,
+        .prepare = prepare,
+        .workspace = workspace,
+        .run = avx2_run,
+        .release = gr_free,
+    },
+    { .name = "reference", .run = gr_knn_ref_run },
+    { .name = NULL },
+};

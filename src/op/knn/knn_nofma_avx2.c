@@ -1,0 +1,9 @@
+/* Distances of knn by AVX2. */
+#include "op/knn/knn_kernels.h"
+
+#include "op/knn/knn_span_body.h"
+
+void gr_knn_avx2(const gr_knn_span *s, float *out)
+{
+    span(s, out);
+}
