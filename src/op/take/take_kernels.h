@@ -16,10 +16,13 @@ typedef struct gr_taken {
 /* `whole` is the shape with n along the axis. */
 static inline gr_taken gr_taken_of(const gr_launch *l, const gr_shape *whole)
 {
-    const gr_take_attr *at = l->node->attr;
+    const gr_take_attr *at = (const gr_take_attr *)l->node->attr;
     const gr_value *index = l->node->src[1];
-    gr_taken t = { .launch = l, .index = l->src[1], .is_each = at->is_each };
+    gr_taken t;
 
+    t.launch = l;
+    t.index = l->src[1];
+    t.is_each = at->is_each;
     t.is_i64 = index->dtype == GR_I64;
     t.outer = t.inner = 1;
     t.n = whole->dim[at->axis];

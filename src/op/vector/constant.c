@@ -33,7 +33,7 @@ gr_value *gr_constant_at(const char *site, gr_graph *g, gr_dtype t, gr_shape sha
     }
     attr->dtype = t;
     attr->shape = shape;
-    memcpy(attr->mem, mem, n_bytes);
+    memcpy(attr + 1, mem, n_bytes);
     return gr_graph_add_value(g, &(gr_build){ .op = &gr_op_constant,
                                               .site = site,
                                               .attr = attr,

@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
+/* The elements follow it. */
 typedef struct gr_constant_attr {
     gr_dtype dtype;
     gr_shape shape;
-    unsigned char mem[]; /* the elements */
 } gr_constant_attr;
 
 /*

@@ -42,7 +42,7 @@ static void constant_slice(void *arg, int slice, int n_slices)
     int64_t lo, hi;
 
     gr_pool_cut((int64_t)gr_value_bytes(&l->node->out[0]), CUT_BYTES, slice, n_slices, &lo, &hi);
-    memcpy((char *)l->out[0] + lo, at->mem + lo, (size_t)(hi - lo));
+    memcpy((char *)l->out[0] + lo, (const char *)(at + 1) + lo, (size_t)(hi - lo));
 }
 
 static gr_status constant_run(const gr_launch *l)
