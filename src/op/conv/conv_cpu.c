@@ -1,6 +1,7 @@
 /* The lists of CPU kernels for the three convolutions, best first, and why each may
  * decline. */
 #include "base/cpu.h"
+#include "op/conv/conv_fold.h"
 #include "op/conv/conv_kernels.h"
 #include "op/conv/conv_sweep.h"
 
@@ -26,6 +27,11 @@ static const char *amx_reject(const gr_node *n)
     return d.ci > 1 << 16 || d.k[0] * d.k[1] > 1 << 10 ? "more weights than it can count" : NULL;
 }
 
+static gr_status amx_fold_prepare(gr_prepare *p)
+{
+    return gr_conv_fold_prepare(p, &gr_fold_isa_amx, &gr_fold_isa_avx512);
+}
+
 static gr_status amx_prepare(gr_prepare *p)
 {
     return gr_conv_sweep_prepare(p, &gr_conv_isa_amx, &gr_conv_isa_avx512);
@@ -36,6 +42,11 @@ static const char *avx512_reject(const gr_node *n)
     if (!gr_cpu_has_avx512())
         return "needs AVX-512";
     return any_f64(n) ? "f64 is left to the reference" : NULL;
+}
+
+static gr_status avx512_fold_prepare(gr_prepare *p)
+{
+    return gr_conv_fold_prepare(p, &gr_fold_isa_avx512, NULL);
 }
 
 static gr_status avx512_prepare(gr_prepare *p)
@@ -50,11 +61,22 @@ static const char *avx2_reject(const gr_node *n)
     return any_f64(n) ? "f64 is left to the reference" : NULL;
 }
 
+static gr_status avx2_fold_prepare(gr_prepare *p)
+{
+    return gr_conv_fold_prepare(p, &gr_fold_isa_avx2, NULL);
+}
+
 static gr_status avx2_prepare(gr_prepare *p)
 {
     return gr_conv_sweep_prepare(p, &gr_conv_isa_avx2, NULL);
 }
 
+#define PRODUCT                                                                                  \
+    {                                                                                            \
+        .name = "product", .reject = gr_conv_product_reject, .prepare = gr_conv_product_prepare, \
+        .workspace = gr_conv_product_workspace, .run = gr_conv_product_run,                      \
+        .release = gr_conv_product_release                                                       \
+    }
 #define SWEEP(isa)                                                      \
     {                                                                   \
         .name = #isa, .reject = isa##_reject, .prepare = isa##_prepare, \
@@ -62,18 +84,36 @@ static gr_status avx2_prepare(gr_prepare *p)
         .release = gr_conv_sweep_release                                \
     }
 
+#define FOLD(isa)                                                            \
+    {                                                                        \
+        .name = #isa, .reject = isa##_reject, .prepare = isa##_fold_prepare, \
+        .workspace = gr_conv_fold_workspace, .run = gr_conv_fold_run,        \
+        .release = gr_conv_fold_release                                      \
+    }
+
 const gr_kernel gr_conv_cpu[] = {
-    SWEEP(amx),       SWEEP(avx512), SWEEP(avx2), { .name = "reference", .run = gr_conv_ref_run },
+    PRODUCT,
+    SWEEP(amx),
+    SWEEP(avx512),
+    SWEEP(avx2),
+    { .name = "reference", .run = gr_conv_ref_run },
     { .name = NULL },
 };
 
 const gr_kernel gr_conv_data_cpu[] = {
-    SWEEP(amx),       SWEEP(avx512),
-    SWEEP(avx2),      { .name = "reference", .run = gr_conv_data_ref_run },
+    PRODUCT,
+    SWEEP(amx),
+    SWEEP(avx512),
+    SWEEP(avx2),
+    { .name = "reference", .run = gr_conv_data_ref_run },
     { .name = NULL },
 };
 
 const gr_kernel gr_conv_weight_cpu[] = {
+    PRODUCT,
+    FOLD(amx),
+    FOLD(avx512),
+    FOLD(avx2),
     { .name = "reference", .run = gr_conv_weight_ref_run },
     { .name = NULL },
 };

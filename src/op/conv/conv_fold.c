@@ -1,0 +1,398 @@
+/* conv_weight on lines: plan and loops. conv_fold.h says how. */
+#include "op/conv/conv_fold.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define CHUNK     1024 /* lines: a panel of x and one of y stay in L2 */
+#define SUM_BYTES ((size_t)32 * 32 * sizeof(float))
+
+typedef struct fold {
+    const gr_fold_isa *isa;
+    gr_conv_dims d;
+    gr_conv_grids g;
+    const gr_conv_grid *grid; /* the only one */
+    gr_dtype type_x, type_y, type_w;
+    bool low;
+    int64_t chunk, n_x; /* lines of y and of a plane of x in a chunk */
+    int64_t run, co;    /* of a group; run padded to GR_FOLD_RUN */
+    int64_t x_panels, y_panels;
+    int64_t x_bytes, y_bytes; /* of a packed panel */
+    size_t at_dense_x, at_dense_y, at_x, at_y, at_sums, at_places, at_slices, slice_bytes;
+    size_t n_bytes;
+    struct fold *other;
+} fold;
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t div_up(int64_t a, int64_t by)
+{
+    return (a + by - 1) / by;
+}
+
+/* ---- plan ---- */
+
+static void choose_sizes(fold *f)
+{
+    const gr_conv_grid *g = f->grid;
+    int64_t n_chunks = max64(div_up(g->n_lines, CHUNK), 1), unit = f->isa->line_unit;
+
+    f->chunk = max64(div_up(div_up(g->n_lines, n_chunks), unit), 1) * unit;
+    f->n_x = f->chunk + g->hi - g->lo + max64(f->isa->ahead, 0);
+    f->run = div_up(f->g.run, GR_FOLD_RUN) * GR_FOLD_RUN;
+    f->co = f->d.co / f->d.groups;
+    f->x_panels = f->run / GR_FOLD_RUN;
+    f->y_panels = div_up(f->co, f->isa->rows);
+    f->y_bytes = f->isa->y_bytes(f->low, f->chunk);
+    f->x_bytes = f->isa->ahead < 0 ? 0 : f->isa->x_bytes(f->low, f->n_x);
+}
+
+static size_t take(size_t *at, int64_t n_bytes)
+{
+    size_t here = *at;
+
+    *at += gr_round_up((size_t)n_bytes, 64);
+    return here;
+}
+
+static void lay_out(fold *f, int n_threads)
+{
+    const gr_conv_grid *g = f->grid;
+    const int64_t elem = f->low ? 2 : (int64_t)sizeof(float);
+    size_t at = 0;
+
+    f->at_dense_x = take(&at, g->n_planes * f->n_x * f->run * elem);
+    f->at_dense_y = take(&at, f->chunk * f->co * elem + 64);
+    f->at_x = take(&at, g->n_planes * f->x_panels * f->x_bytes);
+    f->at_y = take(&at, f->y_panels * f->y_bytes);
+    f->at_sums = take(&at, g->n_taps * f->co * f->run * (int64_t)sizeof(float));
+    f->at_places = take(&at, f->chunk * (int64_t)sizeof(int64_t));
+    f->at_slices = at;
+    f->slice_bytes = SUM_BYTES;
+    if (f->type_w != GR_F32)
+        f->slice_bytes +=
+            gr_round_up((size_t)(f->g.group_at / max64(f->co, 1)) * sizeof(float), 64);
+    f->n_bytes = at + f->slice_bytes * (size_t)n_threads;
+}
+
+void gr_conv_fold_release(void *data)
+{
+    fold *f = data;
+
+    if (!f)
+        return;
+    gr_conv_fold_release(f->other);
+    gr_conv_grids_fini(&f->g);
+    gr_free(f);
+}
+
+static gr_status make(fold *f, const gr_prepare *p, const gr_fold_isa *isa)
+{
+    const gr_node *n = p->node;
+
+    f->isa = isa;
+    f->type_x = n->src[0]->dtype;
+    f->type_y = n->src[1]->dtype;
+    f->type_w = n->out[0].dtype;
+    f->low = isa->ahead >= 0 && f->type_x == GR_BF16;
+    gr_conv_get_dims(n, &f->d);
+    GR_TRY(gr_conv_grids_init(&f->g, &f->d, false, GR_FOLD_RUN));
+    f->grid = &f->g.grids[0];
+    choose_sizes(f);
+    lay_out(f, p->n_threads);
+    return GR_OK;
+}
+
+gr_status gr_conv_fold_prepare(gr_prepare *p, const gr_fold_isa *isa, const gr_fold_isa *other)
+{
+    fold *f = gr_calloc(1, sizeof(*f));
+    gr_prepare second = *p;
+    gr_status st;
+
+    if (!f)
+        return GR_ERR_NOMEM;
+    st = make(f, p, isa);
+    if (st == GR_OK && other) {
+        st = gr_conv_fold_prepare(&second, other, NULL);
+        f->other = st == GR_OK ? second.data : NULL;
+    }
+    if (st != GR_OK) {
+        gr_conv_fold_release(f);
+        return st;
+    }
+    p->data = f;
+    return GR_OK;
+}
+
+size_t gr_conv_fold_workspace(const gr_node *n, const void *data)
+{
+    const fold *f = data;
+    size_t other = f->other ? gr_conv_fold_workspace(n, f->other) : 0;
+
+    return f->n_bytes > other ? f->n_bytes : other;
+}
+
+/* ---- dense lines ---- */
+
+typedef struct job {
+    const fold *f;
+    const gr_launch *l;
+    int64_t group, lo, n_lines; /* of the chunk */
+    bool first;
+    atomic_bool unfit; /* set by any slice; read when all are done */
+} job;
+
+static void *work_at(const job *j, size_t at)
+{
+    return (char *)j->l->work + at;
+}
+
+/* n elements, widened to f32 unless bf16 is wanted; the rest up to n_padded becomes 0. */
+static void copy_line(const fold *f, char *dst, const void *src, gr_dtype t, int64_t n)
+{
+    if (f->low || t == GR_F32)
+        memcpy(dst, src, (size_t)n * gr_dtype_bytes(t));
+    else
+        f->isa->widen((float *)dst, src, t, n);
+}
+
+static void dense_stretch(const job *j, const gr_conv_stretch *s, char *dst)
+{
+    const fold *f = j->f;
+    const size_t elem = f->low ? 2 : sizeof(float), in = gr_dtype_bytes(f->type_x);
+    const bool whole = s->to - s->from == f->run;
+
+    if (!whole)
+        memset(dst, 0, (size_t)(s->n * f->run) * elem);
+    for (int64_t i = 0; i < s->n && s->to > s->from; i++) {
+        int64_t at = s->at + i * s->step + s->from + j->group * f->g.run;
+
+        copy_line(f, dst + (size_t)(i * f->run + s->from) * elem,
+                  (const char *)j->l->src[0] + (size_t)at * in, f->type_x, s->to - s->from);
+    }
+}
+
+static void dense_slice(void *arg, int slice, int n_slices)
+{
+    const job *j = arg;
+    const fold *f = j->f;
+    const size_t elem = f->low ? 2 : sizeof(float);
+    const int64_t *places = work_at(j, f->at_places), first = j->lo + f->grid->lo;
+    char *dense_y = work_at(j, f->at_dense_y);
+    int64_t lo, hi;
+
+    gr_pool_cut(f->n_x, 16, slice, n_slices, &lo, &hi);
+    for (int plane = 0; plane < f->grid->n_planes; plane++)
+        for (int64_t line = lo; line < hi;) {
+            const gr_conv_stretch s = gr_conv_stretch_at(f->grid, plane, first + line, first + hi);
+
+            dense_stretch(j, &s,
+                          (char *)work_at(j, f->at_dense_x) +
+                              (size_t)((plane * f->n_x + line) * f->run) * elem);
+            line += s.n;
+        }
+    gr_pool_cut(f->chunk, 16, slice, n_slices, &lo, &hi);
+    for (int64_t line = lo; line < hi; line++) {
+        char *dst = dense_y + (size_t)(line * f->co) * elem;
+        int64_t at = places[line] + j->group * f->co;
+
+        if (places[line] < 0)
+            memset(dst, 0, (size_t)f->co * elem);
+        else
+            copy_line(f, dst, (const char *)j->l->src[1] + (size_t)at * gr_dtype_bytes(f->type_y),
+                      f->type_y, f->co);
+    }
+}
+
+/* ---- packing ---- */
+
+static bool pack_x_lines(const job *j, int64_t unit, int64_t lo, int64_t hi)
+{
+    const fold *f = j->f;
+    const size_t elem = f->low ? 2 : sizeof(float);
+    const int64_t plane = unit / f->x_panels, panel = unit % f->x_panels;
+    gr_fold_pack p = { .step = f->run, .lo = lo, .hi = hi, .low = f->low };
+
+    p.src = (const char *)work_at(j, f->at_dense_x) +
+            (size_t)(plane * f->n_x * f->run + panel * GR_FOLD_RUN) * elem;
+    p.n_lines = f->n_x;
+    p.n_channels = GR_FOLD_RUN;
+    p.dst = (char *)work_at(j, f->at_x) + (size_t)(unit * f->x_bytes);
+    return f->isa->pack_x(&p);
+}
+
+static bool pack_y_panel(const job *j, int64_t panel)
+{
+    const fold *f = j->f;
+    const size_t elem = f->low ? 2 : sizeof(float);
+    const int64_t from = panel * f->isa->rows;
+    gr_fold_pack p = { .step = f->co, .lo = 0, .hi = f->chunk, .low = f->low };
+
+    p.src = (const char *)work_at(j, f->at_dense_y) + (size_t)from * elem;
+    p.n_lines = f->chunk;
+    p.n_channels = (int)min64(f->co - from, f->isa->rows);
+    p.dst = (char *)work_at(j, f->at_y) + (size_t)(panel * f->y_bytes);
+    return f->isa->pack_y(&p);
+}
+
+static void pack_slice(void *arg, int slice, int n_slices)
+{
+    job *j = arg;
+    const fold *f = j->f;
+    bool fit = true;
+    int64_t lo, hi;
+
+    gr_pool_cut(f->n_x - max64(f->isa->ahead, 0), 16, slice, n_slices, &lo, &hi);
+    for (int64_t i = 0; f->isa->ahead >= 0 && i < f->grid->n_planes * f->x_panels; i++)
+        fit = pack_x_lines(j, i, lo, hi) && fit;
+    gr_pool_cut(f->y_panels, 1, slice, n_slices, &lo, &hi);
+    for (int64_t i = lo; i < hi; i++)
+        fit = pack_y_panel(j, i) && fit;
+    if (!fit)
+        atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+}
+
+/* ---- sums ---- */
+
+static float *sums_at(const job *j, int64_t tap, int64_t o)
+{
+    return (float *)work_at(j, j->f->at_sums) + (tap * j->f->co + o) * j->f->run;
+}
+
+static void run_block(const job *j, gr_fold_block *b, int64_t x_panel, int64_t y_panel, int tap)
+{
+    const fold *f = j->f;
+    const gr_conv_tap *t = &f->grid->taps[tap];
+    const int64_t line = t->shift - f->grid->lo, row = y_panel * f->isa->rows;
+    const int64_t col = x_panel * GR_FOLD_RUN;
+
+    b->y = (const char *)work_at(j, f->at_y) + (size_t)(y_panel * f->y_bytes);
+    if (f->isa->ahead < 0)
+        b->x = (const char *)((const float *)work_at(j, f->at_dense_x) +
+                              (t->plane * f->n_x + line) * f->run + col);
+    else
+        b->x =
+            (const char *)work_at(j, f->at_x) +
+            (size_t)((t->plane * f->x_panels + x_panel) * f->x_bytes + f->isa->x_at(f->low, line));
+    b->rows = (int)min64(f->co - row, f->isa->rows);
+    b->cols = (int)min64(f->g.run - col, GR_FOLD_RUN);
+    b->out = sums_at(j, tap, row) + col;
+    f->isa->block(b);
+}
+
+/* Taps are innermost: they share both panels. */
+static void fold_slice(void *arg, int slice, int n_slices)
+{
+    const job *j = arg;
+    const fold *f = j->f;
+    const int64_t n_taps = f->grid->n_taps;
+    gr_fold_block b = { .x_step = f->run, .x_lines = f->n_x, .n_lines = f->chunk };
+    int64_t lo, hi;
+
+    b.low = f->low;
+    b.add = !j->first;
+    b.out_step = f->run;
+    b.sums = work_at(j, f->at_slices + (size_t)slice * f->slice_bytes);
+    gr_pool_cut(f->x_panels * f->y_panels * n_taps, 1, slice, n_slices, &lo, &hi);
+    f->isa->begin();
+    for (int64_t i = lo; i < hi; i++)
+        run_block(j, &b, i / (n_taps * f->y_panels), i / n_taps % f->y_panels, (int)(i % n_taps));
+    f->isa->end();
+}
+
+/* ---- the weight's order ---- */
+
+/* All of output channel o; false: a number is not finite. */
+static bool put_row(const job *j, int64_t o, float *row)
+{
+    const fold *f = j->f;
+    const gr_conv_grid *g = f->grid;
+    const int64_t n = f->g.group_at / f->co;
+    const float scale = f->low ? 1 : f->isa->scale;
+    float watch = 0;
+
+    memset(row, 0, (size_t)n * sizeof(float)); /* taps that only ever see padding */
+    for (int64_t r = 0; r < f->g.run; r++)
+        for (int t = 0; t < g->n_taps; t++) {
+            float x = sums_at(j, t, o)[r] * scale;
+
+            row[f->g.run_at[r] + g->taps[t].at] = x;
+            watch += x * 0;
+        }
+    return !isnan(watch);
+}
+
+static void put_slice(void *arg, int slice, int n_slices)
+{
+    job *j = arg;
+    const fold *f = j->f;
+    const int64_t n = f->g.group_at / f->co;
+    float *scratch =
+        (float *)((char *)work_at(j, f->at_slices) + (size_t)slice * f->slice_bytes + SUM_BYTES);
+    bool fit = true;
+    int64_t lo, hi;
+
+    gr_pool_cut(f->co, 1, slice, n_slices, &lo, &hi);
+    for (int64_t o = lo; o < hi; o++) {
+        int64_t at = (j->group * f->co + o) * n;
+
+        if (f->type_w == GR_F32) {
+            fit = put_row(j, o, (float *)j->l->out[0] + at) && fit;
+        } else {
+            fit = put_row(j, o, scratch) && fit;
+            f->isa->narrow((uint16_t *)j->l->out[0] + at, scratch, f->type_w, n);
+        }
+    }
+    if (!fit && !f->low)
+        atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+}
+
+static void run_group(job *j)
+{
+    const fold *f = j->f;
+    int n_threads = gr_pool_size(j->l->pool);
+
+    j->first = true;
+    for (j->lo = 0; j->lo < f->grid->n_lines; j->lo += f->chunk) {
+        gr_conv_results_at(f->grid, j->lo, f->chunk, work_at(j, f->at_places));
+        gr_pool_run(j->l->pool, dense_slice, j, n_threads);
+        gr_pool_run(j->l->pool, pack_slice, j, n_threads);
+        gr_pool_run(j->l->pool, fold_slice, j, n_threads);
+        j->first = false;
+    }
+    gr_pool_run(j->l->pool, put_slice, j, n_threads);
+}
+
+gr_status gr_conv_fold_run(const gr_launch *l)
+{
+    const fold *f = l->data;
+    job j = { .f = f, .l = l };
+
+    if (gr_shape_count(&l->node->out[0].shape) == 0)
+        return GR_OK;
+    if (f->grid->n_lines == 0) { /* a sum of nothing */
+        memset(l->out[0], 0, gr_value_bytes(&l->node->out[0]));
+        return GR_OK;
+    }
+    for (; j.group < f->d.groups; j.group++)
+        run_group(&j);
+    if (f->other && atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
+        gr_launch again = *l;
+
+        again.data = f->other;
+        return gr_conv_fold_run(&again);
+    }
+    return GR_OK;
+}

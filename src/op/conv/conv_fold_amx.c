@@ -1,0 +1,116 @@
+/*
+ * conv_weight with AMX. Lines are what is summed over, so a step is 32 lines.
+ *
+ *     y   left tiles: [step][part][tile], transposed from dense lines
+ *     x   [tile of 16 channels][line][part], 64 bytes each: a row of a right tile, which
+ *         holds line l and line l + 16. Every line begins such a row, so a tap may begin
+ *         anywhere, and nothing is copied per tap.
+ */
+#include "op/conv/conv_amx.h"
+#include "op/conv/conv_fold.h"
+#include "op/matmul/matmul_amx.h"
+#include "op/matmul/matmul_kernels.h"
+#include "op/matmul/matmul_row_body.h"
+
+#define TILES_X (GR_FOLD_RUN / 16)
+
+static int64_t row_bytes(bool low)
+{
+    return low ? 64 : 3 * 64;
+}
+
+static int64_t y_bytes(bool low, int64_t n_lines)
+{
+    return n_lines / GR_AMX_K * gr_amx_step_bytes(!low, 2);
+}
+
+static int64_t x_bytes(bool low, int64_t n_lines)
+{
+    return TILES_X * n_lines * row_bytes(low);
+}
+
+static int64_t x_at(bool low, int64_t line)
+{
+    return line * row_bytes(low);
+}
+
+static bool pack_y(const gr_fold_pack *p)
+{
+    const gr_amx_side side = { p->src, 1, p->step, true, !p->low };
+
+    return gr_amx_pack(p->dst, &side, p->n_channels, 0, p->n_lines);
+}
+
+static bool pack_x(const gr_fold_pack *p)
+{
+    const int64_t row = row_bytes(p->low), pair = 16 * p->step;
+    __m512i low = _mm512_set1_epi32(-1);
+
+    for (int64_t line = p->lo; line < p->hi; line++)
+        for (int i = 0; i < TILES_X; i++) {
+            char *dst = p->dst + (i * p->n_lines + line) * row;
+            const int64_t at = line * p->step + 16 * i;
+
+            if (p->low)
+                low = row_put_bf16(dst, (const uint16_t *)p->src + at, pair, low);
+            else
+                row_put_f32(dst, 64, (const float *)p->src + at, pair);
+        }
+    return !row_is_unfit_bf16(low);
+}
+
+static void add_sums(const gr_fold_block *b)
+{
+    for (int r = 0; r < b->rows; r++)
+        for (int c = 0; c < b->cols; c += 16) {
+            float *out = b->out + r * b->out_step + c;
+            __m512 x = _mm512_load_ps(b->sums + 32 * r + c);
+
+            if (b->add)
+                x = _mm512_add_ps(x, _mm512_loadu_ps(out));
+            _mm512_storeu_ps(out, x);
+        }
+}
+
+static void block(const gr_fold_block *b)
+{
+    static const int64_t start = 0;
+    const int tiles = gr_amx_tiles(b->rows);
+    gr_conv_tiles t = { .l = b->y, .r = b->x, .l_at = &start, .n_inner = 1, .sums = b->sums };
+
+    t.n_outer = b->n_lines / GR_AMX_K;
+    t.l_outer = gr_amx_step_bytes(!b->low, tiles);
+    t.l_side = (gr_conv_side){ 64, tiles * GR_AMX_TILE, GR_AMX_TILE, tiles };
+    t.r_outer = GR_AMX_K * row_bytes(b->low);
+    t.r_side = (gr_conv_side){ row_bytes(b->low), 64, b->x_lines * row_bytes(b->low),
+                               gr_amx_tiles(b->cols) };
+    gr_conv_tiles_run(&t, b->low);
+    add_sums(b);
+}
+
+static void widen(float *dst, const void *src, gr_dtype t, int64_t n)
+{
+    gr_matmul_tile_avx512.widen(dst, src, t, n);
+}
+
+static void narrow(void *dst, const float *src, gr_dtype t, int64_t n)
+{
+    gr_matmul_tile_avx512.narrow(dst, src, t, n);
+}
+
+const gr_fold_isa gr_fold_isa_amx = {
+    .rows = 32,
+    .line_unit = 32,
+    .ahead = 16,
+    .scale = ROW_SCALE_OUT,
+    .y_bytes = y_bytes,
+    .x_bytes = x_bytes,
+    .x_at = x_at,
+    .pack_y = pack_y,
+    .pack_x = pack_x,
+    .begin = gr_amx_begin,
+    .end = gr_amx_end,
+    .block = block,
+    .widen = widen,
+    .narrow = narrow,
+};

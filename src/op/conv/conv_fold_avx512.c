@@ -1,0 +1,17 @@
+/* conv_weight with AVX-512: conv_fold_vec_body.h. */
+#define TILE gr_matmul_tile_avx512
+#include "op/conv/conv_fold_vec_body.h"
+
+const gr_fold_isa gr_fold_isa_avx512 = {
+    .rows = 14,
+    .line_unit = 1,
+    .ahead = -1,
+    .scale = 1,
+    .y_bytes = y_bytes,
+    .pack_y = pack_y,
+    .begin = nothing,
+    .end = nothing,
+    .block = block,
+    .widen = widen,
+    .narrow = narrow,
+};

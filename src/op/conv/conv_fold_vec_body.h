@@ -1,0 +1,52 @@
+/*
+ * conv_weight with plain vectors: x is read where its dense lines lie, y is packed so that
+ * a tile's rows are neighbours. conv_fold_avx512.c and conv_fold_avx2.c include it after
+ * they have defined TILE.
+ */
+#include "op/conv/conv_fold.h"
+#include "op/matmul/matmul_kernels.h"
+
+/* pack_rows() may write up to a vector past the end. */
+static int64_t y_bytes(bool low, int64_t n_lines)
+{
+    (void)low;
+    return (n_lines * TILE.rows + 16) * (int64_t)sizeof(float);
+}
+
+static bool pack_y(const gr_fold_pack *p)
+{
+    TILE.pack_rows((float *)p->dst, (const float *)p->src, p->step, p->n_lines, p->n_channels);
+    return true;
+}
+
+static void nothing(void)
+{
+}
+
+static void block(const gr_fold_block *b)
+{
+    gr_tile t = { .v = (const float *)b->x, .s = (const float *)b->y, .out = b->out };
+
+    t.v_step = b->x_step;
+    t.out_stride = b->out_step;
+    t.k = b->n_lines;
+    t.rows = b->rows;
+    t.s_packed = true;
+    t.add = b->add;
+    for (int col = 0; col < b->cols; col += TILE.width) {
+        t.cols = b->cols - col < TILE.width ? b->cols - col : TILE.width;
+        TILE.tile(&t);
+        t.v += TILE.width;
+        t.out += TILE.width;
+    }
+}
+
+static void widen(float *dst, const void *src, gr_dtype t, int64_t n)
+{
+    TILE.widen(dst, src, t, n);
+}
+
+static void narrow(void *dst, const float *src, gr_dtype t, int64_t n)
+{
+    TILE.narrow(dst, src, t, n);
+}
