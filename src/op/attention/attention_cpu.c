@@ -1,7 +1,44 @@
-/* The lists of CPU kernels for attention. */
-#include "op/attention/attention_kernels.h"
+/* The lists of CPU kernels for attention, best first, and why each may decline. */
+#include "base/cpu.h"
+#include "op/attention/attention_flash.h"
+
+static const char *avx512_reject(const gr_node *n)
+{
+    return gr_cpu_has_avx512() ? gr_flash_reject(n) : "needs AVX-512";
+}
+
+static gr_status avx512_prepare(gr_prepare *p)
+{
+    return gr_flash_prepare(p, &gr_flash_avx512);
+}
+
+static const char *avx2_reject(const gr_node *n)
+{
+    return gr_cpu_has_avx2() ? gr_flash_reject(n) : "needs AVX2, FMA and F16C";
+}
+
+static gr_status avx2_prepare(gr_prepare *p)
+{
+    return gr_flash_prepare(p, &gr_flash_avx2);
+}
 
 const gr_kernel gr_attention_cpu[] = {
+    {
+        .name = "avx512",
+        .reject = avx512_reject,
+        .prepare = avx512_prepare,
+        .workspace = gr_flash_workspace,
+        .run = gr_flash_run,
+        .release = gr_flash_release,
+    },
+    {
+        .name = "avx2",
+        .reject = avx2_reject,
+        .prepare = avx2_prepare,
+        .workspace = gr_flash_workspace,
+        .run = gr_flash_run,
+        .release = gr_flash_release,
+    },
     {
         .name = "reference",
         .workspace = gr_attention_ref_workspace,
@@ -11,6 +48,22 @@ const gr_kernel gr_attention_cpu[] = {
 };
 
 const gr_kernel gr_attention_grad_cpu[] = {
+    {
+        .name = "avx512",
+        .reject = avx512_reject,
+        .prepare = avx512_prepare,
+        .workspace = gr_flash_workspace,
+        .run = gr_flash_grad_run,
+        .release = gr_flash_release,
+    },
+    {
+        .name = "avx2",
+        .reject = avx2_reject,
+        .prepare = avx2_prepare,
+        .workspace = gr_flash_workspace,
+        .run = gr_flash_grad_run,
+        .release = gr_flash_release,
+    },
     {
         .name = "reference",
         .workspace = gr_attention_grad_ref_workspace,
