@@ -2,7 +2,6 @@
 #ifndef GR_OP_VEC_AVX2_BODY_H
 #define GR_OP_VEC_AVX2_BODY_H
 
-#include "base/half.h"
 #include "gradus/tensor.h"
 
 #include <immintrin.h>
@@ -41,6 +40,12 @@ INLINE mask mask_lane(int64_t i)
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
 
     return _mm256_cmpeq_epi32(_mm256_set1_epi32(i >= 0 && i < LANES ? (int)i : -1), lane);
+}
+
+/* Lanes that are not 0 or less; NaN is one of them. */
+INLINE mask mask_above_0(vec x)
+{
+    return _mm256_castps_si256(_mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NLE_UQ));
 }
 
 /* A NaN on either side wins; the instruction alone would give y when x is one. */
@@ -117,19 +122,39 @@ INLINE vec vec_widen_masked(const void *p, gr_dtype t, mask m)
     return vec_of_half(_mm_loadu_si128((const void *)h), t);
 }
 
+/* To nearest even by adding; NaN stays NaN because its quiet bit is set. */
+INLINE __m128i bf16_of_vec(vec x)
+{
+    const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+    const __m256i u = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x400000));
+    const __m256 y = _mm256_blendv_ps(_mm256_castsi256_ps(up), _mm256_castsi256_ps(quiet), nan);
+    const __m256i h = _mm256_srli_epi32(_mm256_castps_si256(y), 16);
+
+    return _mm_packus_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
+}
+
+INLINE void vec_narrow(void *p, gr_dtype t, vec x)
+{
+    if (t == GR_F32)
+        _mm256_storeu_ps(p, x);
+    else if (t == GR_F16)
+        _mm_storeu_si128(p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    else
+        _mm_storeu_si128(p, bf16_of_vec(x));
+}
+
 INLINE void vec_narrow_masked(void *p, gr_dtype t, mask m, vec x)
 {
     uint16_t h[LANES];
-    float f[LANES];
 
     if (t == GR_F32) {
         _mm256_maskstore_ps(p, m, x);
         return;
     }
-    _mm256_storeu_ps(f, x);
-    _mm_storeu_si128((void *)h, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-    for (int i = 0; t == GR_BF16 && i < LANES; i++)
-        h[i] = gr_f32_to_bf16(f[i]);
+    vec_narrow(h, t, x);
     memcpy(p, h, (size_t)mask_count(m) * sizeof(h[0]));
 }
 

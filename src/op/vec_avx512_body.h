@@ -41,6 +41,12 @@ INLINE mask mask_lane(int64_t i)
     return (mask)(i >= 0 && i < LANES ? 1u << i : 0u);
 }
 
+/* Lanes that are not 0 or less; NaN is one of them. */
+INLINE mask mask_above_0(vec x)
+{
+    return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NLE_UQ);
+}
+
 /* A NaN on either side wins; the instruction alone would give y when x is one. */
 INLINE vec vec_max(vec y, vec x)
 {
@@ -97,6 +103,16 @@ INLINE __m256i bf16_of_vec(vec x)
 
     y = _mm512_mask_or_epi32(y, nan, u, _mm512_set1_epi32(0x400000));
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(y, 16));
+}
+
+INLINE void vec_narrow(void *p, gr_dtype t, vec x)
+{
+    if (t == GR_F32)
+        _mm512_storeu_ps(p, x);
+    else if (t == GR_F16)
+        _mm256_storeu_si256(p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    else
+        _mm256_storeu_si256(p, bf16_of_vec(x));
 }
 
 INLINE void vec_narrow_masked(void *p, gr_dtype t, mask m, vec x)
