@@ -100,6 +100,8 @@ struct gr_kernel {
     void (*release)(void *data);
     /* On a GPU: may not be part of a captured graph (host work in it). */
     bool no_capture;
+    /* Applies a map program to its result (op/epilogue.h). */
+    bool has_epilogue;
 };
 
 /* Kernels that a device module brings for the operators of these names. */

@@ -21,26 +21,18 @@
  *
  * In f32 the bits do not change: the same instructions run in the same order.
  */
+#include "pass/fuse.h"
 #include "base/alloc.h"
-#include "graph/op.h"
 #include "op/map/join.h"
-#include "pass/pass.h"
 
 static const gr_join_limits limits = { .n_src = 10, .n_instr = 48 };
-
-typedef struct fuser {
-    gr_graph *g;
-    int *n_readers; /* by value id: nodes that read it */
-    bool *is_kept;  /* by value id: an output, or viewed by one */
-    bool *is_cast;  /* by value id: rounded on purpose, whatever joins its producer */
-} fuser;
 
 static const gr_program *program_of(const gr_node *n)
 {
     return (const gr_program *)n->attr;
 }
 
-static bool is_map(const gr_node *n)
+bool gr_fuse_is_map(const gr_node *n)
 {
     return n->op == &gr_op_map && (n->phase == GR_PHASE_FORWARD || n->phase == GR_PHASE_BACKWARD);
 }
@@ -59,20 +51,20 @@ static bool reads_before(const gr_node *n, int end, const gr_value *v)
     return false;
 }
 
-static void count_readers(fuser *f, const gr_node *n, int by)
+void gr_fuse_count(gr_fuser *f, const gr_node *n, int by)
 {
     for (int s = 0; s < n->n_src; s++)
         if (!reads_before(n, s, n->src[s]))
             f->n_readers[n->src[s]->id] += by;
 }
 
-static void keep(fuser *f, const gr_value *v)
+static void keep(gr_fuser *f, const gr_value *v)
 {
     for (; v; v = v->alias)
         f->is_kept[v->id] = true;
 }
 
-static gr_status fuser_init(fuser *f, gr_graph *g)
+static gr_status fuser_init(gr_fuser *f, gr_graph *g)
 {
     size_t n = (size_t)g->n_values + 1;
 
@@ -83,8 +75,8 @@ static gr_status fuser_init(fuser *f, gr_graph *g)
     if (!f->n_readers || !f->is_kept || !f->is_cast)
         return GR_ERR_NOMEM;
     for (int i = 0; i < g->n_nodes; i++) {
-        count_readers(f, g->nodes[i], 1);
-        if (is_map(g->nodes[i]))
+        gr_fuse_count(f, g->nodes[i], 1);
+        if (gr_fuse_is_map(g->nodes[i]))
             f->is_cast[g->nodes[i]->out[0].id] = changes_type(g->nodes[i]);
     }
     for (int i = 0; i < g->n_outputs; i++)
@@ -97,7 +89,7 @@ static gr_status fuser_init(fuser *f, gr_graph *g)
 /* ---- whether ---- */
 
 /* Rule (1). */
-static bool is_free(const fuser *f, const gr_node *p)
+bool gr_fuse_is_free(const gr_fuser *f, const gr_node *p)
 {
     const gr_value *v = &p->out[0];
 
@@ -130,7 +122,7 @@ static bool ends_in_test(const gr_program *p)
 }
 
 /* Rule (5), all but the type of the joined node. */
-static bool is_exact_between(const fuser *f, const gr_node *p, gr_dtype compute)
+static bool is_exact_between(const gr_fuser *f, const gr_node *p, gr_dtype compute)
 {
     gr_dtype t = p->out[0].dtype;
 
@@ -185,11 +177,11 @@ static bool is_cheap(const gr_node *p)
 }
 
 /* Rules (2), (4) and (5) for this pair. */
-static bool fits(const fuser *f, const gr_node *p, const gr_node *c)
+static bool fits(const gr_fuser *f, const gr_node *p, const gr_node *c)
 {
     int n_large;
 
-    if (!is_map(c) || !is_exact_between(f, p, gr_map_compute_dtype(c)))
+    if (!gr_fuse_is_map(c) || !is_exact_between(f, p, gr_map_compute_dtype(c)))
         return false;
     if (is_stretch(p))
         return true;
@@ -198,7 +190,7 @@ static bool fits(const fuser *f, const gr_node *p, const gr_node *c)
     return p->phase == c->phase || large_source_bytes(p, &n_large) <= gr_value_bytes(&p->out[0]);
 }
 
-static bool all_readers_fit(const fuser *f, const gr_node *p)
+static bool all_readers_fit(const gr_fuser *f, const gr_node *p)
 {
     for (int i = 0; i < f->g->n_nodes; i++) {
         const gr_node *n = f->g->nodes[i];
@@ -209,9 +201,9 @@ static bool all_readers_fit(const fuser *f, const gr_node *p)
     return true;
 }
 
-static bool may_join(const fuser *f, const gr_node *p, const gr_node *c)
+static bool may_join(const gr_fuser *f, const gr_node *p, const gr_node *c)
 {
-    if (!is_map(p) || !is_free(f, p) || !fits(f, p, c))
+    if (!gr_fuse_is_map(p) || !gr_fuse_is_free(f, p) || !fits(f, p, c))
         return false;
     if (is_stretch(p) || f->n_readers[p->out[0].id] == 1)
         return true;
@@ -220,7 +212,7 @@ static bool may_join(const fuser *f, const gr_node *p, const gr_node *c)
 
 /* ---- joining ---- */
 
-static gr_status replace(fuser *f, gr_node *c, const gr_joined *j)
+static gr_status replace(gr_fuser *f, gr_node *c, const gr_joined *j)
 {
     size_t n = (size_t)j->p.n_src;
     gr_program *prog = gr_arena_new(f->g->arena, gr_program);
@@ -231,11 +223,11 @@ static gr_status replace(fuser *f, gr_node *c, const gr_joined *j)
     *prog = j->p;
     for (size_t s = 0; s < n; s++)
         src[s] = j->src[s];
-    count_readers(f, c, -1);
+    gr_fuse_count(f, c, -1);
     c->attr = prog;
     c->src = src;
     c->n_src = (int)n;
-    count_readers(f, c, 1);
+    gr_fuse_count(f, c, 1);
     return GR_OK;
 }
 
@@ -249,7 +241,7 @@ static bool keeps_type(const gr_node *c, gr_joined *j)
     return gr_map_compute_dtype(&joined) == gr_map_compute_dtype(c);
 }
 
-static gr_status try_join(fuser *f, gr_node *c, const gr_value *v, bool *joined)
+static gr_status try_join(gr_fuser *f, gr_node *c, const gr_value *v, bool *joined)
 {
     gr_joined j;
 
@@ -258,11 +250,11 @@ static gr_status try_join(fuser *f, gr_node *c, const gr_value *v, bool *joined)
         return GR_OK;
     GR_TRY(replace(f, c, &j));
     if (f->n_readers[v->id] == 0)
-        count_readers(f, v->node, -1); /* it is dead and reads nothing more */
+        gr_fuse_count(f, v->node, -1); /* it is dead and reads nothing more */
     return GR_OK;
 }
 
-static gr_status fuse_node(fuser *f, gr_node *c)
+static gr_status fuse_node(gr_fuser *f, gr_node *c)
 {
     for (int s = 0; s < c->n_src;) {
         bool joined;
@@ -273,14 +265,18 @@ static gr_status fuse_node(fuser *f, gr_node *c)
     return GR_OK;
 }
 
-gr_status gr_pass_fuse(gr_graph *g)
+gr_status gr_pass_fuse(gr_graph *g, const gr_kernel_set *sets)
 {
-    fuser f = { 0 };
+    gr_fuser f = { 0 };
     gr_status st = fuser_init(&f, g);
 
     for (int i = 0; i < g->n_nodes && st == GR_OK; i++)
-        if (is_map(g->nodes[i]))
+        if (gr_fuse_is_map(g->nodes[i]))
             st = fuse_node(&f, g->nodes[i]);
+    if (st == GR_OK)
+        st = gr_graph_prune(g); /* of what was joined: a dead map must not end a product */
+    if (st == GR_OK)
+        st = gr_fuse_epilogues(&f, sets);
     gr_free(f.n_readers);
     gr_free(f.is_kept);
     gr_free(f.is_cast);

@@ -5,7 +5,7 @@
 #ifndef GR_PASS_PASS_H
 #define GR_PASS_PASS_H
 
-#include "graph/graph.h"
+#include "graph/op.h"
 #include "op/collective/collective.h"
 
 #ifdef __cplusplus
@@ -65,8 +65,9 @@ gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg) GR_MUST_CHEC
 
 /* ---- fuse and join ---- */
 
-/* Joins maps that read maps; see fuse.c. Drops what nothing reads any more. */
-gr_status gr_pass_fuse(gr_graph *g) GR_MUST_CHECK;
+/* Joins maps that read maps (fuse.c), then ends products in the maps that read them where
+ * the kernel of `sets` offers it (fuse_epilogue.c). Drops what nothing reads any more. */
+gr_status gr_pass_fuse(gr_graph *g, const gr_kernel_set *sets) GR_MUST_CHECK;
 
 /* Joins updates of single parameters into nodes that do many at once; see join.c. */
 gr_status gr_pass_join(gr_graph *g) GR_MUST_CHECK;

@@ -185,17 +185,21 @@ static gr_status prune(build *b)
     return gr_graph_prune(b->g);
 }
 
+/* NULL on the host: the operators' own. */
+static const gr_kernel_set *kernels_of(const build *b)
+{
+    return b->s->module ? b->s->module->kernels : NULL;
+}
+
 static gr_status fuse(build *b)
 {
-    return gr_pass_fuse(b->g);
+    return gr_pass_fuse(b->g, kernels_of(b));
 }
 
 /* A device whose module has no kernel for many at once keeps one node per parameter. */
 static bool joins(const build *b)
 {
-    const gr_kernel_set *sets = b->s->module ? b->s->module->kernels : NULL;
-
-    return updates(b) && gr_kernel_list(sets, &gr_op_many_updates);
+    return updates(b) && gr_kernel_list(kernels_of(b), &gr_op_many_updates);
 }
 
 static gr_status join(build *b)

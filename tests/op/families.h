@@ -12,5 +12,6 @@ extern const driver_family driver_conv;
 extern const driver_family driver_part, driver_pool, driver_resample;
 extern const driver_family driver_norm, driver_softmax, driver_argmax;
 extern const driver_family driver_index;
+extern const driver_family driver_epilogue;
 
 #endif

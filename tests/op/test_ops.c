@@ -19,6 +19,7 @@ static const driver_family *const families[] = {
     &driver_softmax,
     &driver_argmax,
     &driver_index,
+    &driver_epilogue,
 };
 
 /* Operators that the driver cannot take, and who tests them instead. */

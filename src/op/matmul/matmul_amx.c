@@ -38,7 +38,9 @@ typedef struct slice {
     gr_amx_side hold, pass; /* of this batch entry */
     float *y_f32;           /* or y_bf16; the other one is NULL */
     uint16_t *y_bf16;
-    float *sums; /* of a narrow y over several passes, else NULL */
+    float *sums;  /* of a narrow y over several passes or before an epilogue, else NULL */
+    int64_t y_at; /* element of the output where this batch entry begins */
+    gr_epilogue_run epilogue; /* plan NULL: none */
     char *held, *panel, *next;
     float *c, *c_turned;                        /* a block as it comes, and the other way round */
     int64_t hold_lo, hold_hi, pass_lo, pass_hi; /* lines of this slice */
@@ -117,7 +119,7 @@ static void set_pending(slice *s, int64_t left, int64_t right, int n_left, int n
     o->scale = p->is_f32 ? ROW_SCALE_OUT : 1;
     if (s->k_lo > 0)
         o->add = f32 + at;
-    if (s->y_f32 || !last)
+    if (s->y_f32 || !last || p->epilogue)
         o->y_f32 = f32 + at;
     else
         o->y_bf16 = s->y_bf16 + at;
@@ -221,6 +223,26 @@ static void run_held(slice *s, int64_t lo, int64_t hi)
     }
 }
 
+/* The epilogue of what the held lines [lo, hi) gave, if this was the last pass. */
+static void end_held(slice *s, int64_t lo, int64_t hi)
+{
+    const gr_amx_plan *p = s->p;
+    const float *y = s->sums ? s->sums : s->y_f32;
+    bool holds_rows = p->hold_left != p->turned; /* of y, not columns */
+    int64_t i = holds_rows ? lo : s->pass_lo, i_end = holds_rows ? hi : s->pass_hi;
+    int64_t j = holds_rows ? s->pass_lo : lo, j_end = holds_rows ? s->pass_hi : hi;
+
+    if (!p->epilogue || s->k_lo + s->n_k < p->d.k)
+        return;
+    write_pending(s);
+    gr_epilogue_rows(&s->epilogue, &(gr_epilogue_rows_args){ .acc = y + i * p->d.n + j,
+                                                             .acc_step = p->d.n,
+                                                             .at = s->y_at + i * p->d.n + j,
+                                                             .step = p->d.n,
+                                                             .rows = i_end - i,
+                                                             .cols = j_end - j });
+}
+
 static void run_entry(slice *s)
 {
     const gr_amx_plan *p = s->p;
@@ -228,8 +250,10 @@ static void run_entry(slice *s)
     for (s->k_lo = 0; s->k_lo < p->d.k; s->k_lo += s->n_k) {
         s->n_k = min64(p->k_block, p->d.k - s->k_lo);
         s->panel_bytes = n_steps(s) * gr_amx_step_bytes(p->is_f32, 2);
-        for (int64_t lo = s->hold_lo; lo < s->hold_hi; lo += p->n_hold)
+        for (int64_t lo = s->hold_lo; lo < s->hold_hi; lo += p->n_hold) {
             run_held(s, lo, min64(lo + p->n_hold, s->hold_hi));
+            end_held(s, lo, min64(lo + p->n_hold, s->hold_hi));
+        }
     }
     write_pending(s);
 }
@@ -250,7 +274,8 @@ static void set_entry(slice *s, const job *j, int64_t z)
         s->y_f32 = (float *)j->l->out[0] + at;
     else
         s->y_bf16 = (uint16_t *)j->l->out[0] + at;
-    if (p->type_y != GR_F32 && p->k_block < p->d.k)
+    s->y_at = at;
+    if (p->type_y != GR_F32 && (p->k_block < p->d.k || p->epilogue))
         s->sums = (float *)((char *)j->l->work + p->at_sums) + at;
 }
 
@@ -274,6 +299,14 @@ static void run_slice(void *arg, int slice_no, int n_slices)
     gr_pool_cut(n_hold, GR_AMX_LINES, in_batch / p->cuts_pass, p->cuts_hold, &s.hold_lo,
                 &s.hold_hi);
     gr_pool_cut(p->d.batch, 1, slice_no / per_batch, p->cuts_batch, &z, &z_end);
+    if (p->epilogue) {
+        s.epilogue = (gr_epilogue_run){ .plan = p->epilogue,
+                                        .src = j->l->src + GR_MATMUL_N_SRC,
+                                        .out = j->l->out[0] };
+        s.epilogue.scratch = (char *)j->l->work + p->at_epilogue +
+                             (size_t)slice_no * gr_epilogue_scratch_bytes(p->epilogue);
+        gr_epilogue_begin(&s.epilogue);
+    }
     gr_amx_begin();
     for (; z < z_end; z++) {
         set_entry(&s, j, z);

@@ -12,6 +12,7 @@
 #ifndef GR_OP_MATMUL_AMX_H
 #define GR_OP_MATMUL_AMX_H
 
+#include "op/epilogue.h"
 #include "op/matmul/matmul.h"
 
 /* 64 bits wide, because offsets are made of them. */
@@ -115,7 +116,9 @@ typedef struct gr_amx_plan {
     size_t at_panels, at_c, slice_bytes; /* in a slice's workspace */
     size_t at_sums;                      /* f32 sums of a narrow y over several passes */
     size_t n_bytes;
-    void *other; /* prepared for the kernel that takes over when a number is unfit */
+    gr_epilogue_plan *epilogue; /* owned; NULL: none */
+    size_t at_epilogue;         /* its scratch, one for each slice */
+    void *other;                /* prepared for the kernel that takes over when a number is unfit */
 } gr_amx_plan;
 
 const char *gr_matmul_amx_reject(const gr_node *n);

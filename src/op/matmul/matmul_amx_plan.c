@@ -56,6 +56,8 @@ const char *gr_matmul_amx_reject(const gr_node *n)
     if (a != b || (a != GR_F32 && a != GR_BF16) || (y != GR_F32 && y != GR_BF16))
         return "takes two f32 or two bf16 matrices to f32 or bf16";
     gr_matmul_get_dims(n, &d);
+    if (gr_matmul_is_empty_sum(n))
+        return "an epilogue over sums of nothing is left to the reference";
     return is_worth_it(&d, a == GR_F32) ? NULL : "packing would cost more than tiles save";
 }
 
@@ -117,13 +119,17 @@ static void lay_out(gr_amx_plan *p)
     p->slice_bytes = p->at_c + 2 * sizeof(float) * GR_AMX_LINES * GR_AMX_LINES;
     p->at_sums = p->slice_bytes * (size_t)(p->cuts_batch * p->cuts_pass * p->cuts_hold);
     p->n_bytes = p->at_sums;
-    if (p->type_y != GR_F32 && n_passes > 1)
-        p->n_bytes += (size_t)(p->d.batch * p->d.m * p->d.n) * sizeof(float);
+    if (p->type_y != GR_F32 && (n_passes > 1 || p->epilogue))
+        p->n_bytes += gr_round_up((size_t)(p->d.batch * p->d.m * p->d.n) * sizeof(float), 64);
+    p->at_epilogue = p->n_bytes;
+    p->n_bytes += gr_epilogue_scratch_bytes(p->epilogue) *
+                  (size_t)(p->cuts_batch * p->cuts_pass * p->cuts_hold);
 }
 
 gr_status gr_matmul_amx_prepare(gr_prepare *prep)
 {
     const gr_node *n = prep->node;
+    const gr_matmul_attr *at = n->attr;
     gr_prepare other = *prep;
     gr_amx_plan *p = gr_calloc(1, sizeof(*p));
     size_t n_other;
@@ -132,11 +138,16 @@ gr_status gr_matmul_amx_prepare(gr_prepare *prep)
     if (!p)
         return GR_ERR_NOMEM;
     st = gr_matmul_packed_prepare(&other, &gr_matmul_tile_avx512);
+    if (st == GR_OK) {
+        p->other = other.data;
+        if (at->epilogue)
+            st = gr_epilogue_plan_create(&p->epilogue, n, GR_MATMUL_N_SRC, at->epilogue,
+                                         &gr_map_avx512);
+    }
     if (st != GR_OK) {
-        gr_free(p);
+        gr_matmul_amx_release(p);
         return st;
     }
-    p->other = other.data;
     p->is_f32 = n->src[0]->dtype == GR_F32;
     p->type_y = n->out[0].dtype;
     gr_matmul_get_dims(n, &p->d);
@@ -161,7 +172,9 @@ void gr_matmul_amx_release(void *data)
 {
     gr_amx_plan *p = data;
 
-    if (p)
+    if (p) {
         gr_matmul_packed_release(p->other);
+        gr_free(p->epilogue);
+    }
     gr_free(p);
 }

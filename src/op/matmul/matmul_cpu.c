@@ -16,10 +16,23 @@ static bool any_f64(const gr_node *n)
     return n->src[0]->dtype == GR_F64 || n->src[1]->dtype == GR_F64 || n->out[0].dtype == GR_F64;
 }
 
+bool gr_matmul_is_empty_sum(const gr_node *n)
+{
+    const gr_matmul_attr *at = n->attr;
+    gr_matmul_dims d;
+
+    gr_matmul_get_dims(n, &d);
+    return at->epilogue && d.k == 0;
+}
+
+#define EMPTY_SUM "an epilogue over sums of nothing is left to the reference"
+
 static const char *avx512_reject(const gr_node *n)
 {
     if (!gr_cpu_has_avx512())
         return "needs AVX-512";
+    if (gr_matmul_is_empty_sum(n))
+        return EMPTY_SUM;
     return any_f64(n) ? "f64 is left to the reference" : NULL;
 }
 
@@ -32,6 +45,8 @@ static const char *avx2_reject(const gr_node *n)
 {
     if (!gr_cpu_has_avx2())
         return "needs AVX2 and FMA";
+    if (gr_matmul_is_empty_sum(n))
+        return EMPTY_SUM;
     return any_f64(n) ? "f64 is left to the reference" : NULL;
 }
 
@@ -48,6 +63,7 @@ const gr_kernel gr_matmul_cpu[] = {
         .workspace = gr_matmul_amx_workspace,
         .run = gr_matmul_amx_run,
         .release = gr_matmul_amx_release,
+        .has_epilogue = true,
     },
     {
         .name = "avx512",
@@ -56,6 +72,7 @@ const gr_kernel gr_matmul_cpu[] = {
         .workspace = gr_matmul_packed_workspace,
         .run = gr_matmul_packed_run,
         .release = gr_matmul_packed_release,
+        .has_epilogue = true,
     },
 #if GR_HAVE_ONEDNN
     {
@@ -74,7 +91,13 @@ const gr_kernel gr_matmul_cpu[] = {
         .workspace = gr_matmul_packed_workspace,
         .run = gr_matmul_packed_run,
         .release = gr_matmul_packed_release,
+        .has_epilogue = true,
     },
-    { .name = "reference", .run = gr_matmul_ref_run },
+    {
+        .name = "reference",
+        .workspace = gr_matmul_ref_workspace,
+        .run = gr_matmul_ref_run,
+        .has_epilogue = true,
+    },
     { .name = NULL },
 };

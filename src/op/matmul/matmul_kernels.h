@@ -59,6 +59,10 @@ gr_status gr_matmul_onednn_run(const gr_launch *l) GR_MUST_CHECK;
 void gr_matmul_onednn_release(void *data);
 #endif
 
+/* Sums of nothing that an epilogue then goes over: left to the reference. */
+bool gr_matmul_is_empty_sum(const gr_node *n);
+
+size_t gr_matmul_ref_workspace(const gr_node *n, const void *data);
 gr_status gr_matmul_ref_run(const gr_launch *l) GR_MUST_CHECK;
 
 #endif

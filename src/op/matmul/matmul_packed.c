@@ -22,9 +22,13 @@
  * (4) Sizes: s's tile lives in L1, v's block in L2 (V_BYTES).
  *
  * Other types than f32 are widened first and narrowed last.
+ *
+ * (5) An epilogue is applied to rows of y as soon as their last k is in: behind a row of
+ *     tiles, or, when y is written turned, behind a block of v, where rows are long.
  */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "op/epilogue.h"
 #include "op/matmul/matmul_kernels.h"
 
 #include <string.h>
@@ -55,6 +59,8 @@ typedef struct gemm {
     size_t at_a, at_b, at_y; /* widened operands and result in the workspace */
     size_t n_bytes;
     gr_dtype type_a, type_b, type_y;
+    gr_epilogue_plan *epilogue; /* owned; NULL: none */
+    size_t at_epilogue;         /* its scratch in the workspace, one for each slice */
 } gemm;
 
 typedef struct job {
@@ -62,6 +68,7 @@ typedef struct job {
     const float *a, *b;
     float *y;
     char *work;
+    const gr_launch *l;
 } job;
 
 /* What one slice works with. */
@@ -72,6 +79,8 @@ typedef struct block {
     float *v_mem, *s_mem, *turn_mem; /* scratch */
     int64_t v_lo, v_hi, s_lo, s_hi;  /* this slice's part of y */
     int64_t k_lo, k_hi;              /* this pass */
+    int64_t y_at;                    /* element of the output that y points to */
+    gr_epilogue_run epilogue;        /* plan NULL: none */
 } block;
 
 /* ---- plan ---- */
@@ -188,7 +197,20 @@ static void lay_out(gemm *m)
     m->at_y = at;
     if (m->type_y != GR_F32)
         at += scratch_bytes(d->batch * d->m * d->n);
+    m->at_epilogue = at;
+    at += gr_epilogue_scratch_bytes(m->epilogue) * (size_t)(m->cuts_batch * m->cuts_v * m->cuts_s);
     m->n_bytes = at;
+}
+
+static gr_status plan_epilogue(gemm *m, const gr_node *n)
+{
+    const gr_matmul_attr *at = n->attr;
+    bool is_512 = m->isa == &gr_matmul_tile_avx512;
+
+    if (!at->epilogue)
+        return GR_OK;
+    return gr_epilogue_plan_create(&m->epilogue, n, GR_MATMUL_N_SRC, at->epilogue,
+                                   is_512 ? &gr_map_avx512 : &gr_map_avx2);
 }
 
 gr_status gr_matmul_packed_prepare(gr_prepare *p, const gr_tile_isa *isa)
@@ -206,6 +228,10 @@ gr_status gr_matmul_packed_prepare(gr_prepare *p, const gr_tile_isa *isa)
     choose_sides(m, n->attr);
     choose_cuts(m, p->n_threads);
     choose_blocks(m);
+    if (plan_epilogue(m, n) != GR_OK) {
+        gr_free(m);
+        return GR_ERR_NOMEM;
+    }
     lay_out(m);
     p->data = m;
     return GR_OK;
@@ -213,7 +239,11 @@ gr_status gr_matmul_packed_prepare(gr_prepare *p, const gr_tile_isa *isa)
 
 void gr_matmul_packed_release(void *data)
 {
-    gr_free(data);
+    gemm *m = data;
+
+    if (m)
+        gr_free(m->epilogue);
+    gr_free(m);
 }
 
 size_t gr_matmul_packed_workspace(const gr_node *n, const void *data)
@@ -260,6 +290,20 @@ static void pack_block(const block *b, int64_t lo, int64_t hi)
 }
 
 /* ---- loops ---- */
+
+/* The epilogue of rows [i, i_end) and columns [j, j_end) of y, if this was the last pass. */
+static void end_rows(const block *b, int64_t i, int64_t i_end, int64_t j, int64_t j_end)
+{
+    int64_t ld = b->m->d.n;
+
+    if (b->epilogue.plan && b->k_hi == b->m->d.k)
+        gr_epilogue_rows(&b->epilogue, &(gr_epilogue_rows_args){ .acc = b->y + i * ld + j,
+                                                                 .acc_step = ld,
+                                                                 .at = b->y_at + i * ld + j,
+                                                                 .step = ld,
+                                                                 .rows = i_end - i,
+                                                                 .cols = j_end - j });
+}
 
 /* The tile at v's i and s's t->s, out to y. */
 static void run_tile(const block *b, gr_tile *t, int64_t i, int64_t j)
@@ -322,7 +366,11 @@ static void run_rows(const block *b, int64_t lo, int64_t hi)
         int64_t first = b->s_lo + n_s * t / n_tiles, end = b->s_lo + n_s * (t + 1) / n_tiles;
 
         run_row(b, first, (int)(end - first), lo, hi);
+        if (!b->m->turned)
+            end_rows(b, first, end, lo, hi);
     }
+    if (b->m->turned)
+        end_rows(b, lo, hi, b->s_lo, b->s_hi);
 }
 
 static void run_pass(const block *b)
@@ -346,6 +394,20 @@ static void run_pass(const block *b)
     }
 }
 
+static void begin_epilogue(gr_epilogue_run *r, const job *j, int slice)
+{
+    const gemm *m = j->m;
+    size_t n_bytes = gr_epilogue_scratch_bytes(m->epilogue);
+
+    if (!m->epilogue)
+        return;
+    *r = (gr_epilogue_run){ .plan = m->epilogue,
+                            .src = j->l->src + GR_MATMUL_N_SRC,
+                            .out = j->l->out[0],
+                            .scratch = j->work + m->at_epilogue + (size_t)slice * n_bytes };
+    gr_epilogue_begin(r);
+}
+
 static void run_slice(void *arg, int slice, int n_slices)
 {
     const job *j = arg;
@@ -361,12 +423,14 @@ static void run_slice(void *arg, int slice, int n_slices)
     gr_pool_cut(m->n_v, m->isa->width, in_batch % m->cuts_v, m->cuts_v, &b.v_lo, &b.v_hi);
     gr_pool_cut(m->n_s, m->isa->rows, in_batch / m->cuts_v, m->cuts_s, &b.s_lo, &b.s_hi);
     gr_pool_cut(m->d.batch, 1, slice / per_batch, m->cuts_batch, &z, &z_end);
+    begin_epilogue(&b.epilogue, j, slice);
     for (; z < z_end; z++) {
         const float *a = j->a + z * m->d.stride_a, *bb = j->b + z * m->d.stride_b;
 
         b.v = m->turned ? a : bb;
         b.s = m->turned ? bb : a;
-        b.y = j->y + z * m->d.stride_out;
+        b.y_at = z * m->d.stride_out;
+        b.y = j->y + b.y_at;
         for (b.k_lo = 0; b.k_lo < m->d.k; b.k_lo = b.k_hi) {
             b.k_hi = min64(b.k_lo + m->k_block, m->d.k);
             run_pass(&b);
@@ -416,7 +480,7 @@ gr_status gr_matmul_packed_run(const gr_launch *l)
     const gemm *m = l->data;
     const gr_matmul_dims *d = &m->d;
     char *work = l->work;
-    job j = { .m = m, .work = work, .y = l->out[0] };
+    job j = { .m = m, .work = work, .y = l->out[0], .l = l };
 
     if (d->k == 0 || d->batch * d->m * d->n == 0) { /* a sum of nothing */
         memset(l->out[0], 0, gr_value_bytes(&l->node->out[0]));
@@ -427,7 +491,7 @@ gr_status gr_matmul_packed_run(const gr_launch *l)
     if (m->type_y != GR_F32)
         j.y = (float *)(work + m->at_y);
     gr_pool_run(l->pool, run_slice, &j, m->cuts_batch * m->cuts_v * m->cuts_s);
-    if (m->type_y != GR_F32) {
+    if (m->type_y != GR_F32 && !m->epilogue) {
         conversion c = { m->isa, l->out[0], j.y, m->type_y, d->batch * d->m * d->n, true };
 
         gr_pool_run(l->pool, convert_slice, &c, gr_pool_size(l->pool));

@@ -1,12 +1,24 @@
-/* The reference product: the definition, summed in double, in the order of k. */
+/* The reference product: the definition, summed in double, in the order of k; with an
+ * epilogue it is rounded to f32 before that. */
 #include "op/element.h"
+#include "op/epilogue.h"
 #include "op/matmul/matmul_kernels.h"
+
+size_t gr_matmul_ref_workspace(const gr_node *n, const void *data)
+{
+    const gr_matmul_attr *at = n->attr;
+
+    (void)data;
+    return at->epilogue ? (size_t)gr_shape_count(&n->out[0].shape) * sizeof(float) : 0;
+}
 
 gr_status gr_matmul_ref_run(const gr_launch *l)
 {
     const gr_node *n = l->node;
     const gr_matmul_attr *at = n->attr;
     gr_dtype ta = n->src[0]->dtype, tb = n->src[1]->dtype;
+    gr_dtype type_y = at->epilogue ? GR_F32 : at->dtype;
+    void *y = at->epilogue ? l->work : l->out[0];
     gr_matmul_dims d;
 
     gr_matmul_get_dims(n, &d);
@@ -22,8 +34,8 @@ gr_status gr_matmul_ref_run(const gr_launch *l)
 
                 sum += gr_element_f64(l->src[0], ta, ia) * gr_element_f64(l->src[1], tb, ib);
             }
-            gr_element_put_f64(l->out[0], at->dtype, row * d.n + j, sum);
+            gr_element_put_f64(y, type_y, row * d.n + j, sum);
         }
     }
-    return GR_OK;
+    return at->epilogue ? gr_epilogue_ref(l, GR_MATMUL_N_SRC, at->epilogue, y) : GR_OK;
 }
