@@ -42,6 +42,9 @@ INLINE mask mask_lane(int64_t i)
     return _mm256_cmpeq_epi32(_mm256_set1_epi32(i >= 0 && i < LANES ? (int)i : -1), lane);
 }
 
+#define vec_div(a, b)    _mm256_div_ps(a, b)
+#define mask_equal(a, b) _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_EQ_OQ))
+
 /* Lanes that are not 0 or less; NaN is one of them. */
 INLINE mask mask_above_0(vec x)
 {
@@ -118,6 +121,8 @@ INLINE vec vec_widen_masked(const void *p, gr_dtype t, mask m)
 
     if (t == GR_F32)
         return _mm256_maskload_ps(p, m);
+    if (mask_count(m) == LANES)
+        return vec_widen(p, t);
     memcpy(h, p, (size_t)mask_count(m) * sizeof(h[0]));
     return vec_of_half(_mm_loadu_si128((const void *)h), t);
 }
@@ -152,6 +157,10 @@ INLINE void vec_narrow_masked(void *p, gr_dtype t, mask m, vec x)
 
     if (t == GR_F32) {
         _mm256_maskstore_ps(p, m, x);
+        return;
+    }
+    if (mask_count(m) == LANES) {
+        vec_narrow(p, t, x);
         return;
     }
     vec_narrow(h, t, x);

@@ -41,6 +41,9 @@ INLINE mask mask_lane(int64_t i)
     return (mask)(i >= 0 && i < LANES ? 1u << i : 0u);
 }
 
+#define vec_div(a, b)    _mm512_div_ps(a, b)
+#define mask_equal(a, b) _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)
+
 /* Lanes that are not 0 or less; NaN is one of them. */
 INLINE mask mask_above_0(vec x)
 {
