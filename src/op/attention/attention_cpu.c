@@ -2,6 +2,20 @@
 #include "base/cpu.h"
 #include "op/attention/attention_flash.h"
 
+static const char *amx_reject(const gr_node *n)
+{
+    const gr_dtype t = n->src[0]->dtype;
+
+    if (!gr_cpu_has_amx())
+        return "needs AMX";
+    return t == GR_F32 || t == GR_BF16 ? gr_flash_reject(n) : "takes f32 and bf16";
+}
+
+static gr_status amx_prepare(gr_prepare *p)
+{
+    return gr_flash_prepare(p, &gr_flash_amx);
+}
+
 static const char *avx512_reject(const gr_node *n)
 {
     return gr_cpu_has_avx512() ? gr_flash_reject(n) : "needs AVX-512";
@@ -23,6 +37,14 @@ static gr_status avx2_prepare(gr_prepare *p)
 }
 
 const gr_kernel gr_attention_cpu[] = {
+    {
+        .name = "amx",
+        .reject = amx_reject,
+        .prepare = amx_prepare,
+        .workspace = gr_flash_workspace,
+        .run = gr_flash_run,
+        .release = gr_flash_release,
+    },
     {
         .name = "avx512",
         .reject = avx512_reject,
@@ -48,6 +70,14 @@ const gr_kernel gr_attention_cpu[] = {
 };
 
 const gr_kernel gr_attention_grad_cpu[] = {
+    {
+        .name = "amx",
+        .reject = amx_reject,
+        .prepare = amx_prepare,
+        .workspace = gr_flash_workspace,
+        .run = gr_flash_grad_run,
+        .release = gr_flash_release,
+    },
     {
         .name = "avx512",
         .reject = avx512_reject,

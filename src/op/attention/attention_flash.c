@@ -14,8 +14,8 @@
  *     depend on the number of threads.
  * (3) Causal: blocks behind a panel's last query are left out.
  */
-#include "base/half.h"
 #include "op/attention/attention_flash.h"
+#include "base/half.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -139,7 +139,7 @@ void gr_flash_scores_of(const gr_flash_place *p, gr_flash_scores *w, int64_t key
     if (p->bias)
         fill_bias(p, key, q, w->n_keys);
     if (p->keep)
-        f->soft->drop(p->keep, &p->drop, &p->stream, key, q, w->n_keys);
+        f->soft->drop(p->keep, &p->drop, &p->stream, key, q, w->n_pad);
 }
 
 void gr_flash_widen(const gr_flash *f, float *dst, const gr_flash_rows *m, int64_t n)

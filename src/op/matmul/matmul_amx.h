@@ -92,9 +92,10 @@ typedef struct gr_amx_block {
     bool stream_left; /* the right side is in L1 and should stay there */
     int64_t n_steps;
     float *c; /* 32 x 32, 64-byte aligned */
+    bool add; /* to what c holds */
 } gr_amx_block;
 
-/* c = l · r over all steps; f is served on the way when the block is full. */
+/* c = l · r over all steps, or c += it; f is served on the way when the block is full. */
 void gr_amx_block_f32(const gr_amx_block *b, gr_amx_feed *f);
 void gr_amx_block_bf16(const gr_amx_block *b, gr_amx_feed *f);
 

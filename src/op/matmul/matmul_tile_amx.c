@@ -147,6 +147,16 @@ INLINE void serve(served *s, const int group, const bool is_f32)
     } while (0)
 #define STORE(tile, i, j) \
     _tile_stored(tile, b->c + 16 * ((i)*GR_AMX_LINES + (j)), GR_AMX_LINES * sizeof(float))
+#define FETCH(tile, i, j) \
+    _tile_loadd(tile, b->c + 16 * ((i)*GR_AMX_LINES + (j)), GR_AMX_LINES * sizeof(float))
+/* Sums begin as 0, or with what is there. */
+#define BEGIN(tile, i, j)      \
+    do {                       \
+        if (b->add)            \
+            FETCH(tile, i, j); \
+        else                   \
+            _tile_zero(tile);  \
+    } while (0)
 #define MULTIPLY(sum, left, right) _tile_dpbf16ps(sum, left, right)
 
 /* A new left (right) part for four products. Each tile is loaded where its last use is
@@ -179,10 +189,10 @@ INLINE void block_full(const gr_amx_block *b, gr_amx_feed *f, const bool is_f32,
     served s = { .n_pack = nothing, .n_write = nothing };
 
     serve_open(&s, f, is_f32);
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    BEGIN(0, 0, 0);
+    BEGIN(1, 0, 1);
+    BEGIN(2, 1, 0);
+    BEGIN(3, 1, 1);
     for (int64_t n = b->n_steps; n > 0; n--, l += step, r += step) {
         serve_step(&s, f, is_f32);
         LOAD_LEFT(4, 0, 0);
@@ -247,9 +257,11 @@ INLINE void block_edge(const gr_amx_block *b, const bool is_f32)
     const int64_t r_step = gr_amx_step_bytes(is_f32, b->tiles_r);
     const char *l = b->l, *r = b->r;
 
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
+    BEGIN(0, 0, 0);
+    if (b->tiles_r == 2)
+        BEGIN(1, 0, 1);
+    if (b->tiles_l == 2)
+        BEGIN(2, 1, 0);
     if (b->tiles_l == 2)
         ALL_STEPS(PAIR_2X1)
     else if (b->tiles_r == 2)
