@@ -2,43 +2,51 @@
 #include "comm/create.h"
 
 #include "comm/solo.h"
+#include "comm/timeout.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_RANKS 4096
 
-static gr_status check(const gr_pg_config *config, int n_ranks)
+/* The configuration with everything decided that does not need the other ranks. */
+static gr_status complete(const gr_pg_config *given, int n_ranks, gr_pg_config *config)
 {
+    const char *transport = getenv("GR_COMM");
+
+    *config = given ? *given : (gr_pg_config)GR_PG_CONFIG_INIT;
     if (n_ranks < 1 || n_ranks > MAX_RANKS)
         return gr_fail(GR_ERR_ARG, "a group of %d ranks; 1 to %d are possible", n_ranks, MAX_RANKS);
-    if (config->timeout_ms <= 0)
+    if (config->timeout_ms < 0)
         return gr_fail(GR_ERR_ARG, "timeout_ms is %d; it must be positive", config->timeout_ms);
+    if (config->timeout_ms == 0)
+        GR_TRY(gr_timeout_from_env(&config->timeout_ms));
+    if (!config->transport && transport && *transport)
+        config->transport = transport;
     if (config->transport && strcmp(config->transport, "shm") != 0)
         return gr_fail(GR_ERR_ARG, "there is no transport '%s'; this version has 'shm'",
                        config->transport);
     return GR_OK;
 }
 
-gr_status gr_pg_create(gr_pg **out, const gr_pg_config *config)
+gr_status gr_pg_create(gr_pg **out, const gr_pg_config *given)
 {
-    gr_pg_config defaults = GR_PG_CONFIG_INIT;
+    gr_pg_config config;
     gr_job job;
 
-    config = config ? config : &defaults;
     *out = NULL;
     GR_TRY(gr_job_from_env(&job));
-    GR_TRY(check(config, job.n_ranks));
+    GR_TRY(complete(given, job.n_ranks, &config));
     if (job.n_ranks == 1)
-        return gr_solo_create(out, config);
-    return gr_wrap(gr_shm_create(out, &job, config), "rank %d of %d joins the group", job.rank,
+        return gr_solo_create(out, &config);
+    return gr_wrap(gr_shm_create(out, &job, &config), "rank %d of %d joins the group", job.rank,
                    job.n_ranks);
 }
 
-gr_status gr_pg_create_threads(gr_pg **out, int n, const gr_pg_config *config)
+gr_status gr_pg_create_threads(gr_pg **out, int n, const gr_pg_config *given)
 {
-    gr_pg_config defaults = GR_PG_CONFIG_INIT;
+    gr_pg_config config;
 
-    config = config ? config : &defaults;
-    GR_TRY(check(config, n));
-    return gr_shm_create_threads(out, n, config);
+    GR_TRY(complete(given, n, &config));
+    return gr_shm_create_threads(out, n, &config);
 }

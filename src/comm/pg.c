@@ -9,6 +9,7 @@
 #include "comm/pg.h"
 
 #include "base/alloc.h"
+#include "comm/call.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,25 +60,37 @@ gr_status gr_pg_poll(gr_pg *pg)
     return leave(pg, pg->ops->poll(pg));
 }
 
-gr_status gr_pg_allreduce(gr_pg *pg, gr_vec v, gr_reduce op)
+gr_status gr_pg_run(gr_pg *pg, const gr_pg_call *c)
 {
+    gr_pg_call call;
+
     GR_TRY(enter(pg));
-    return leave(pg, pg->ops->allreduce(pg, v, op));
+    GR_TRY(leave(pg, gr_call_check(pg, c, &call)));
+    return leave(pg, pg->ops->run(pg, &call));
 }
 
-gr_status gr_pg_broadcast(gr_pg *pg, gr_vec v, int root)
+gr_status gr_pg_begin(gr_work **out, gr_pg *pg, const gr_pg_call *c)
 {
+    gr_pg_call call;
+
+    *out = NULL;
     GR_TRY(enter(pg));
-    if (root < 0 || root >= pg->size)
-        return leave(pg, gr_fail(GR_ERR_ARG, "broadcast from rank %d in a group of %d ranks", root,
-                                 pg->size));
-    return leave(pg, pg->ops->broadcast(pg, v, root));
+    GR_TRY(leave(pg, gr_call_check(pg, c, &call)));
+    return leave(pg, pg->ops->begin(pg, &call, out));
 }
 
-gr_status gr_pg_barrier(gr_pg *pg)
+gr_status gr_work_test(gr_work *w, bool *is_done)
 {
-    GR_TRY(enter(pg));
-    return leave(pg, pg->ops->barrier(pg));
+    GR_TRY(enter(w->pg));
+    return leave(w->pg, w->pg->ops->work_test(w, is_done));
+}
+
+gr_status gr_work_finish(gr_work *w)
+{
+    if (!w)
+        return gr_fail(GR_ERR_ARG, "there is no work (NULL)");
+    GR_TRY(enter(w->pg));
+    return leave(w->pg, w->pg->ops->work_finish(w));
 }
 
 gr_status gr_pg_gather_bytes(gr_pg *pg, const void *src, size_t n_bytes, char ***out, size_t *sizes)

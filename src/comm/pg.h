@@ -3,8 +3,9 @@
  *
  * A group provides the exchange space, in which gradient buckets lie, and reduces them
  * where they are. A collective is started and finished; between the two, poll() moves
- * it on. On the host that is `shm` (ranks of one machine, or threads of one process)
- * and `solo` (one rank). Groups on a GPU (`nccl`, `ipc`) are made by the CUDA module
+ * it on. On the host that is `shm` (ranks of one machine, or threads of one process),
+ * `tcp`, `hosts` (shared memory inside a machine, tcp between them), `mpi`, and `solo`
+ * (one rank). Groups on a GPU (`nccl`, `ipc`) are made by the CUDA module
  * over a host group, which they borrow for everything that is not a reduction.
  *
  * Threads: one per rank.
@@ -14,6 +15,7 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "gradus/comm.h"
 
 #ifdef __cplusplus
@@ -32,8 +34,20 @@ typedef struct gr_coll {
     gr_reduce op;
 } gr_coll;
 
+/* The ranks of `pg` that become a group of their own. */
+typedef struct gr_part {
+    const int *ranks; /* in their new order */
+    int n;
+    int rank; /* this rank's new number */
+} gr_part;
+
+/* What every transport's works begin with. */
+struct gr_work {
+    gr_pg *pg; /* whose table looks after it */
+};
+
 typedef struct gr_pg_ops {
-    const char *name; /* "solo", "shm", "nccl", "ipc" */
+    const char *name; /* "solo", "shm", "tcp", "hosts", "mpi", "nccl", "ipc" */
     bool can_capture; /* start and finish may be recorded in a device graph */
 
     /* Collective: n_bytes of exchange space on `dev`, equal on all ranks, zeroed; again
@@ -46,11 +60,17 @@ typedef struct gr_pg_ops {
     /* Does what can be done for started collectives without waiting. */
     gr_status (*poll)(gr_pg *pg);
 
-    gr_status (*barrier)(gr_pg *pg);
     gr_status (*gather_bytes)(gr_pg *pg, const void *src, size_t n_bytes, char ***out,
                               size_t *sizes);
-    gr_status (*allreduce)(gr_pg *pg, gr_vec v, gr_reduce op);
-    gr_status (*broadcast)(gr_pg *pg, gr_vec v, int root);
+    /* One call from end to end; or begun, and looked after by the two functions below.
+     * The call is checked already (call.h) and has its src and dst in order. */
+    gr_status (*run)(gr_pg *pg, const gr_pg_call *c);
+    gr_status (*begin)(gr_pg *pg, const gr_pg_call *c, gr_work **out);
+    gr_status (*work_test)(gr_work *w, bool *is_done);
+    gr_status (*work_finish)(gr_work *w); /* frees it, too */
+    /* Collective: a group of some ranks; part->n 0: this rank is in none. */
+    gr_status (*split)(gr_pg *pg, const gr_part *part, gr_pg **out);
+    void (*describe)(const gr_pg *pg, gr_text *text);
     void (*abort)(gr_pg *pg, const char *why);
     void (*destroy)(gr_pg *pg);
 } gr_pg_ops;
@@ -72,6 +92,9 @@ typedef struct gr_pg_factory {
     const char *name; /* "nccl", "ipc"; NULL ends the array */
     gr_status (*create)(gr_pg **out, gr_pg *host, gr_device *dev);
 } gr_pg_factory;
+
+/* For messages of waits that took too long. */
+#define GR_TIMEOUT_HINT "GR_TIMEOUT=SECONDS allows more"
 
 /* Checked entries: refuse a broken group with GR_ERR_PEER, remember a failure and abort
  * the transport. Callers use these, not the table. */

@@ -85,19 +85,54 @@ static gr_status solo_gather(gr_pg *pg, const void *src, size_t n_bytes, char **
     return GR_OK;
 }
 
-static gr_status solo_allreduce(gr_pg *pg, gr_vec v, gr_reduce op)
+/* Everything this rank gives is what it gets. */
+static gr_status solo_run(gr_pg *pg, const gr_pg_call *c)
 {
-    gr_reduce_fn *fn;
+    size_t n = c->counts ? c->counts[0] : c->n_elem;
 
     GR_TRY(solo_ready(pg));
-    return gr_reduce_pick(&fn, v.dtype, op);
+    if (c->kind == GR_CALL_SEND || c->kind == GR_CALL_RECV || c->kind == GR_CALL_BARRIER)
+        return GR_OK; /* a rank does not send to itself: refused before */
+    if (c->dst && c->src && c->dst != c->src && n > 0)
+        memmove(c->dst, c->src, n * gr_dtype_bytes(c->dtype));
+    return GR_OK;
 }
 
-static gr_status solo_broadcast(gr_pg *pg, gr_vec v, int root)
+static gr_status solo_begin(gr_pg *pg, const gr_pg_call *c, gr_work **out)
 {
-    (void)v;
-    (void)root;
-    return solo_ready(pg);
+    GR_TRY(solo_run(pg, c));
+    *out = (gr_work *)gr_calloc(1, sizeof(**out));
+    if (!*out)
+        return GR_ERR_NOMEM;
+    (*out)->pg = pg;
+    return GR_OK;
+}
+
+static gr_status solo_test(gr_work *w, bool *is_done)
+{
+    *is_done = true;
+    return solo_ready(w->pg);
+}
+
+static gr_status solo_finish(gr_work *w)
+{
+    gr_status st = solo_ready(w->pg);
+
+    gr_free(w);
+    return st;
+}
+
+static gr_status solo_split(gr_pg *pg, const gr_part *part, gr_pg **out)
+{
+    gr_pg_config config = { .timeout_ms = pg->timeout_ms };
+
+    return part->n == 0 ? GR_OK : gr_solo_create(out, &config);
+}
+
+static void solo_describe(const gr_pg *pg, gr_text *text)
+{
+    (void)pg;
+    gr_text_add(text, "one rank: nothing is exchanged\n");
 }
 
 static void solo_abort(gr_pg *pg, const char *why)
@@ -119,10 +154,13 @@ static const gr_pg_ops solo_ops = {
     .start = solo_coll,
     .finish = solo_coll,
     .poll = solo_ready,
-    .barrier = solo_ready,
     .gather_bytes = solo_gather,
-    .allreduce = solo_allreduce,
-    .broadcast = solo_broadcast,
+    .run = solo_run,
+    .begin = solo_begin,
+    .work_test = solo_test,
+    .work_finish = solo_finish,
+    .split = solo_split,
+    .describe = solo_describe,
     .abort = solo_abort,
     .destroy = solo_destroy,
 };

@@ -53,7 +53,9 @@ static double expected(gr_reduce op, int n, size_t i)
     case GR_REDUCE_SUM: return sum;
     case GR_REDUCE_AVG: return sum / n;
     case GR_REDUCE_MAX: return contribution(n - 1, i);
-    case GR_REDUCE_MIN: break;
+    case GR_REDUCE_MIN:
+    case GR_REDUCE_PROD:
+    case GR_REDUCE_OR: break;
     }
     return contribution(0, i);
 }

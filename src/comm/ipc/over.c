@@ -121,25 +121,36 @@ gr_status gr_over_poll(gr_pg *pg)
     return gr_pg_poll(((gr_over *)pg)->host);
 }
 
-gr_status gr_over_barrier(gr_pg *pg)
-{
-    return gr_pg_barrier(((gr_over *)pg)->host);
-}
-
 gr_status gr_over_gather_bytes(gr_pg *pg, const void *src, size_t n_bytes, char ***out,
                                size_t *sizes)
 {
     return gr_pg_gather_bytes(((gr_over *)pg)->host, src, n_bytes, out, sizes);
 }
 
-gr_status gr_over_allreduce(gr_pg *pg, gr_vec v, gr_reduce op)
+gr_status gr_over_run(gr_pg *pg, const gr_pg_call *c)
 {
-    return gr_pg_allreduce(((gr_over *)pg)->host, v, op);
+    return gr_pg_run(((gr_over *)pg)->host, c);
 }
 
-gr_status gr_over_broadcast(gr_pg *pg, gr_vec v, int root)
+gr_status gr_over_begin(gr_pg *pg, const gr_pg_call *c, gr_work **out)
 {
-    return gr_pg_broadcast(((gr_over *)pg)->host, v, root);
+    return gr_pg_begin(out, ((gr_over *)pg)->host, c);
+}
+
+/* A part of the ranks, on the host: who wants it on the device makes that over it. */
+gr_status gr_over_split(gr_pg *pg, const gr_part *part, gr_pg **out)
+{
+    gr_pg *host = ((gr_over *)pg)->host;
+
+    return host->ops->split(host, part, out);
+}
+
+void gr_over_describe(const gr_pg *pg, gr_text *text)
+{
+    gr_pg *host = ((const gr_over *)pg)->host;
+
+    gr_text_add(text, "reductions in the exchange space on the device; everything else:\n");
+    host->ops->describe(host, text);
 }
 
 void gr_over_abort(gr_pg *pg, const char *why)

@@ -32,11 +32,12 @@ gr_status gr_over_check(gr_over *o) GR_MUST_CHECK;
 
 /* The functions that only pass on. */
 gr_status gr_over_poll(gr_pg *pg) GR_MUST_CHECK;
-gr_status gr_over_barrier(gr_pg *pg) GR_MUST_CHECK;
 gr_status gr_over_gather_bytes(gr_pg *pg, const void *src, size_t n_bytes, char ***out,
                                size_t *sizes) GR_MUST_CHECK;
-gr_status gr_over_allreduce(gr_pg *pg, gr_vec v, gr_reduce op) GR_MUST_CHECK;
-gr_status gr_over_broadcast(gr_pg *pg, gr_vec v, int root) GR_MUST_CHECK;
+gr_status gr_over_run(gr_pg *pg, const gr_pg_call *c) GR_MUST_CHECK;
+gr_status gr_over_begin(gr_pg *pg, const gr_pg_call *c, gr_work **out) GR_MUST_CHECK;
+gr_status gr_over_split(gr_pg *pg, const gr_part *part, gr_pg **out) GR_MUST_CHECK;
+void gr_over_describe(const gr_pg *pg, gr_text *text);
 void gr_over_abort(gr_pg *pg, const char *why);
 
 /* A short pause of a waiting loop that began waited_ns ago: spins first, then sleeps. */

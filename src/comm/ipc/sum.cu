@@ -52,6 +52,8 @@ template <class C> static __device__ __forceinline__ C join(gr_reduce op, C a, C
 {
     if (op == GR_REDUCE_MAX)
         return b > a || b != b ? b : a;
+    if (op == GR_REDUCE_PROD)
+        return a * b;
     if (op == GR_REDUCE_MIN)
         return b < a || b != b ? b : a;
     return plus(a, b);
@@ -116,7 +118,8 @@ gr_status gr_ipc_sum_run(const gr_ipc_sum *s, cudaStream_t stream)
 {
     double scale = s->op == GR_REDUCE_AVG ? 1.0 / s->n_parts : 1.0;
 
-    if (s->dtype == GR_BOOL || (s->op == GR_REDUCE_AVG && !gr_dtype_is_float(s->dtype)))
+    if (s->dtype == GR_BOOL || s->op == GR_REDUCE_OR ||
+        (s->op == GR_REDUCE_AVG && !gr_dtype_is_float(s->dtype)))
         return gr_fail(GR_ERR_ARG, "this reduction of %s elements is not defined",
                        gr_dtype_name(s->dtype));
     if (s->n_elem == 0)

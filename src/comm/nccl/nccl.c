@@ -176,6 +176,8 @@ static gr_status vendor_op(const nccl_group *g, const gr_coll *c, ncclRedOp_t *o
     case GR_REDUCE_SUM: *out = ncclSum; return GR_OK;
     case GR_REDUCE_MAX: *out = ncclMax; return GR_OK;
     case GR_REDUCE_MIN: *out = ncclMin; return GR_OK;
+    case GR_REDUCE_PROD: *out = ncclProd; return GR_OK;
+    case GR_REDUCE_OR: return gr_fail(GR_ERR_ARG, "NCCL has no bit-or");
     case GR_REDUCE_AVG: break;
     }
     if (!gr_dtype_is_float(c->dtype))
@@ -343,10 +345,11 @@ static const gr_pg_ops nccl_ops = {
     .start = nccl_start,
     .finish = nccl_finish,
     .poll = gr_over_poll,
-    .barrier = gr_over_barrier,
     .gather_bytes = gr_over_gather_bytes,
-    .allreduce = gr_over_allreduce,
-    .broadcast = gr_over_broadcast,
+    .run = gr_over_run,
+    .begin = gr_over_begin,
+    .split = gr_over_split,
+    .describe = gr_over_describe,
     .abort = gr_over_abort,
     .destroy = nccl_destroy,
 };

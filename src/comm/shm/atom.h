@@ -49,4 +49,16 @@ static inline void atom64_set(atom64 *a, uint64_t v)
     __atomic_store_n(&a->v, v, __ATOMIC_SEQ_CST);
 }
 
+/* For hints that others may see late. */
+static inline void atom64_hint(atom64 *a, uint64_t v)
+{
+    __atomic_store_n(&a->v, v, __ATOMIC_RELAXED);
+}
+
+/* For rings: what was written before set is seen after get. */
+static inline uint64_t atom64_acquire(const atom64 *a)
+{
+    return __atomic_load_n(&a->v, __ATOMIC_ACQUIRE);
+}
+
 #endif

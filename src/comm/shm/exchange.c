@@ -10,18 +10,6 @@
 #define HUGE_BYTES ((size_t)2 << 20)
 #define PAGE_BYTES ((size_t)4096)
 
-void shm_share(size_t n, size_t elem_bytes, int rank, int n_ranks, size_t *lo, size_t *hi)
-{
-    size_t per_line = SHM_LINE / elem_bytes;
-    size_t n_lines = (n + per_line - 1) / per_line;
-    size_t each = n_lines / (size_t)n_ranks, rest = n_lines % (size_t)n_ranks, r = (size_t)rank;
-
-    *lo = (r * each + (r < rest ? r : rest)) * per_line;
-    *hi = *lo + (each + (r < rest)) * per_line;
-    *lo = *lo < n ? *lo : n;
-    *hi = *hi < n ? *hi : n;
-}
-
 /* ---- making the space ---- */
 
 static gr_status make_parts(gr_shm *s, size_t n_bytes)
@@ -37,7 +25,7 @@ static gr_status make_parts(gr_shm *s, size_t n_bytes)
 
 /* Round 1: nobody uses the old space any more. Round 2: rank 0 has made the new one.
  * Round 3: everybody has mapped it and given its own part pages. */
-static gr_status replace_parts(gr_shm *s, const shm_what *what)
+static gr_status replace_parts(gr_shm *s, const gr_what *what)
 {
     size_t stride = gr_round_up(what->n_elem ? what->n_elem : 1,
                                 what->n_elem >= HUGE_BYTES ? HUGE_BYTES : PAGE_BYTES);
@@ -46,18 +34,18 @@ static gr_status replace_parts(gr_shm *s, const shm_what *what)
     size_t n_bytes;
 
     GR_TRY(gr_size_mul(&n_bytes, stride, (size_t)s->pg.size));
-    GR_TRY(shm_round(s, what, 0));
+    GR_TRY(shm_round(s, what, NULL, 0));
     s->parts = NULL;
     s->part_bytes = 0;
     if (is_mine)
         shm_segment_close(&w->exchange);
     if (s->pg.rank == 0)
         GR_TRY(make_parts(s, n_bytes));
-    GR_TRY(shm_round(s, what, 0));
+    GR_TRY(shm_round(s, what, NULL, 0));
     if (s->pg.rank != 0 && is_mine)
         GR_TRY(shm_segment_open(&w->exchange, w->owner_pid, s->head->exchange_fd, n_bytes));
     GR_TRY(shm_segment_populate(&w->exchange, (size_t)s->pg.rank * stride, stride));
-    GR_TRY(shm_round(s, what, 0));
+    GR_TRY(shm_round(s, what, NULL, 0));
     if (!w->is_threads) {
         shm_segment_hide(&w->exchange);
         GR_TRY(shm_segment_populate(&w->exchange, 0, n_bytes));
@@ -71,17 +59,17 @@ static gr_status replace_parts(gr_shm *s, const shm_what *what)
 gr_status shm_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base)
 {
     gr_shm *s = (gr_shm *)pg;
-    shm_what what = { .kind = SHM_EXCHANGE, .n_elem = n_bytes };
+    gr_what what = { .kind = GR_WHAT_EXCHANGE, .n_elem = n_bytes };
 
     if (dev && !dev->ops->is_host)
         return gr_fail(GR_ERR_ARG, "group 'shm' has no memory on device '%s'", dev->ops->name);
     for (int i = 0; i < GR_MAX_COLLS; i++)
         if (s->is_open[i])
             return gr_fail(GR_ERR_ARG, "'%s' is started and not finished",
-                           s->ranks[pg->rank].label[i]);
+                           s->ranks[pg->rank].coll[i].label);
     /* All ranks have equal sizes, so all take the same way; the round checks it. */
     if (s->parts && n_bytes <= s->part_bytes)
-        GR_TRY(shm_round(s, &what, 0));
+        GR_TRY(shm_round(s, &what, NULL, 0));
     else
         GR_TRY(replace_parts(s, &what));
     *base = s->parts + (size_t)pg->rank * s->part_stride;
@@ -121,14 +109,16 @@ static gr_status start(gr_shm *s, const gr_coll *c)
     s->is_open[i] = true;
     s->number_of[c->id] = number + 1;
     s->n_started++;
-    me->coll[i].what = (shm_what){ .kind = SHM_REDUCE,
-                                   .id = c->id,
-                                   .dtype = (int32_t)c->dtype,
-                                   .detail = (int32_t)c->op,
-                                   .n_elem = c->n_elem,
-                                   .offset = c->offset,
-                                   .agreed = s->pg.agreed_name ? s->pg.agreed : 0 };
-    snprintf(me->label[i], SHM_LABEL, "%s", c->label ? c->label : "");
+    me->coll[i].what = (gr_what){ .kind = GR_CALL_ALLREDUCE,
+                                  .id = c->id + 1,
+                                  .dtype = (int32_t)c->dtype,
+                                  .op = (int32_t)c->op,
+                                  .n_ranks = s->pg.size,
+                                  .n_elem = c->n_elem,
+                                  .detail = c->offset,
+                                  .agreed = s->pg.agreed_name ? s->pg.agreed : 0 };
+    gr_label_put(me->coll[i].label, c->label);
+    atom64_hint(&me->last, number * 4 + SHM_GOAL_DONE);
     shm_publish(s, &me->coll[i].number, number + 1);
     return shm_progress(s);
 }
@@ -140,17 +130,16 @@ gr_status shm_start(gr_pg *pg, const gr_coll *c, void *stream)
 }
 
 /* Sums this rank's share of all parts, in rank order, into all parts. */
-static gr_status reduce_share(gr_shm *s, const shm_what *what)
+static gr_status reduce_share(gr_shm *s, const gr_what *what)
 {
-    gr_reduce op = (gr_reduce)what->detail;
+    gr_reduce op = (gr_reduce)what->op;
     gr_reduce_fn *fn;
     size_t lo, hi;
 
     GR_TRY(gr_reduce_pick(&fn, (gr_dtype)what->dtype, op));
-    shm_share(what->n_elem, gr_dtype_bytes((gr_dtype)what->dtype), s->pg.rank, s->pg.size, &lo,
-              &hi);
+    gr_share(what->n_elem, gr_dtype_bytes((gr_dtype)what->dtype), s->pg.rank, s->pg.size, &lo, &hi);
     for (int r = 0; r < s->pg.size; r++)
-        s->part[r] = s->parts + (size_t)r * s->part_stride + what->offset;
+        s->part[r] = s->parts + (size_t)r * s->part_stride + what->detail;
     if (lo < hi)
         fn(s->part, s->pg.size, lo, hi - lo, gr_reduce_scale(op, s->pg.size));
     return GR_OK;
@@ -158,6 +147,8 @@ static gr_status reduce_share(gr_shm *s, const shm_what *what)
 
 gr_status shm_progress(gr_shm *s)
 {
+    if (s->engine.open)
+        GR_TRY(gr_engine_move(&s->engine));
     while (s->n_reduced < s->n_started) {
         uint64_t number = s->n_reduced;
         size_t i = number % GR_MAX_COLLS;
@@ -168,7 +159,7 @@ gr_status shm_progress(gr_shm *s)
 
             if (atom64_get(&theirs->number) != number + 1)
                 return GR_OK;
-            if (memcmp(&mine->what, &theirs->what, sizeof(shm_what)) != 0)
+            if (memcmp(&mine->what, &theirs->what, sizeof(gr_what)) != 0)
                 return shm_mismatch(s, s->next_started, mine, theirs);
         }
         GR_TRY(reduce_share(s, &mine->what));

@@ -23,9 +23,14 @@ static size_t staging_at(int n_ranks)
     return gr_round_up(ranks_at() + (size_t)n_ranks * sizeof(shm_rank), PAGE_BYTES);
 }
 
-size_t shm_control_bytes(int n_ranks)
+static size_t rings_at(int n_ranks)
 {
     return staging_at(n_ranks) + (size_t)n_ranks * SHM_SLOT_BYTES;
+}
+
+size_t shm_control_bytes(int n_ranks)
+{
+    return rings_at(n_ranks) + shm_rings_bytes(n_ranks);
 }
 
 shm_world *shm_world_create(int n_ranks)
@@ -74,6 +79,22 @@ static gr_status watch_peers(gr_shm *s, const int *pids)
     return GR_OK;
 }
 
+static void describe(const gr_pg *pg, gr_text *text)
+{
+    const gr_shm *s = (const gr_shm *)pg;
+
+    gr_text_addf(text,
+                 "shared memory of one host; %s\n"
+                 "all-reduce, broadcast and barrier in slots of %zu bytes, in pieces; reductions "
+                 "in the exchange space in place, each rank its share; else by messages:\n",
+                 s->may_spin ? "waits spin for up to 1 ms, then sleep"
+                             : "more ranks than cores: waits sleep at once",
+                 SHM_SLOT_BYTES);
+    if (s->engine.wire)
+        s->engine.wire->ops->describe(s->engine.wire, text);
+    gr_choose_print(text);
+}
+
 static const gr_pg_ops shm_ops = {
     .name = "shm",
     .can_capture = false,
@@ -81,13 +102,26 @@ static const gr_pg_ops shm_ops = {
     .start = shm_start,
     .finish = shm_finish,
     .poll = shm_poll,
-    .barrier = shm_barrier,
     .gather_bytes = shm_gather_bytes,
-    .allreduce = shm_allreduce,
-    .broadcast = shm_broadcast,
+    .run = shm_run,
+    .begin = shm_begin,
+    .work_test = shm_work_test,
+    .work_finish = shm_work_finish,
+    .split = shm_split,
+    .describe = describe,
     .abort = shm_abort,
     .destroy = shm_destroy,
 };
+
+static gr_status make_engine(gr_shm *s)
+{
+    gr_hosts hosts = { .n = 1 };
+    gr_wire *wire;
+
+    s->rings = (shm_ring *)((char *)s->world->control.mem + rings_at(s->pg.size));
+    GR_TRY(shm_ring_wire(&wire, s));
+    return gr_engine_init(&s->engine, &s->pg, wire, &hosts);
+}
 
 gr_status shm_create(gr_shm **out, shm_world *w, int rank, const gr_pg_config *config,
                      const int *pids)
@@ -115,6 +149,8 @@ gr_status shm_create(gr_shm **out, shm_world *w, int rank, const gr_pg_config *c
         st = GR_ERR_NOMEM;
     if (st == GR_OK && pids)
         st = watch_peers(s, pids);
+    if (st == GR_OK)
+        st = make_engine(s);
     if (st != GR_OK) {
         shm_destroy(&s->pg);
         return st;
@@ -135,6 +171,7 @@ void shm_destroy(gr_pg *pg)
     for (int r = 0; r < pg->size && s->pid_fds; r++)
         if (s->pid_fds[r] >= 0)
             close(s->pid_fds[r]);
+    gr_engine_fini(&s->engine);
     shm_world_unref(s->world);
     gr_free(s->pid_fds);
     gr_free(s->pids);

@@ -2,10 +2,10 @@
  * The shared-memory group, from the inside. Ranks are processes of one host that map the
  * same memfd, or threads of one process over one anonymous mapping: the code is the same.
  *
- *   control   shm_head | shm_rank of rank 0, 1, ... | staging slot of rank 0, 1, ...
+ *   control   shm_head | shm_rank of rank 0, 1, ... | staging slot of rank 0, 1, ... | rings
  *   exchange  part of rank 0 | part of rank 1 | ...    gradient buckets, reduced in place
  *
- * There are two kinds of meeting, each numbered from 0 and equal on all ranks:
+ * There are three kinds of meeting, each numbered from 0:
  *
  * - A *round*: every rank shows a card that says what it is about to do, and goes on when
  *   all have. Barrier, broadcast, gather and all-reduce of arbitrary memory are made of
@@ -26,6 +26,10 @@
  *     (3) After finish nobody reads or writes that stretch, nor the cards of that number:
  *         the ring of GR_MAX_COLLS cards may be used again.
  *
+ * - A *call* by messages: schedules (sched.h) over rings of shared memory, one from each
+ *   rank to each. All calls that are begun and finished apart are of this kind, and those
+ *   that have no faster way through the slots.
+ *
  *   Cost of a collective of n bytes: reads n and writes n bytes per rank, two meetings.
  *
  * Publishing is one sequentially consistent store; waiting is spinning for a moment when
@@ -37,45 +41,22 @@
 #ifndef GR_COMM_SHM_SHM_H
 #define GR_COMM_SHM_SHM_H
 
-#include "comm/pg.h"
+#include "comm/engine.h"
 #include "comm/shm/atom.h"
 #include "comm/shm/segment.h"
 
-#define SHM_MAGIC      0x6772616475730001u
+#define SHM_MAGIC      0x6772616475730002u
 #define SHM_HALF_BYTES ((size_t)256 << 10)
 #define SHM_SLOT_BYTES (2 * SHM_HALF_BYTES)
-#define SHM_LABEL      64
+#define SHM_CALLS      64
 #define SHM_ALIGNED    __attribute__((aligned(SHM_LINE)))
 #define SHM_LINE       64 /* of the cache; shares are cut at multiples of it */
 
-#define SHM_KIND_MAP(X)       \
-    X(JOIN, "join")           \
-    X(REDUCE, "all-reduce")   \
-    X(BROADCAST, "broadcast") \
-    X(BARRIER, "barrier")     \
-    X(GATHER, "gather")       \
-    X(EXCHANGE, "set-up of the exchange space")
-
-typedef enum shm_kind {
-#define X(id, text) SHM_##id,
-    SHM_KIND_MAP(X)
-#undef X
-        SHM_KIND_COUNT
-} shm_kind;
-
-/* What a rank says it does. Must be equal on all ranks; compared byte by byte, so there
- * is no padding. */
-typedef struct shm_what {
-    int32_t kind, id, dtype;
-    int32_t detail; /* gr_reduce, or the root of a broadcast */
-    uint64_t n_elem, offset;
-    double agreed; /* gr_pg.agreed; 0 when nothing is */
-} shm_what;
-
 typedef struct shm_card {
     atom64 number SHM_ALIGNED; /* 1 + the meeting's number; stored last */
-    shm_what what;
-    uint64_t n_bytes; /* of a gather; may differ between ranks */
+    gr_what what;
+    uint64_t n_bytes; /* of a gather: may differ between ranks; of a call: its sequence number */
+    char label[GR_LABEL];
 } shm_card;
 
 typedef enum shm_state { SHM_EXPECTED, SHM_HERE, SHM_LEFT } shm_state;
@@ -87,9 +68,16 @@ typedef struct shm_rank {
     atom32 state SHM_ALIGNED;  /* shm_state */
     atom32 waits;              /* shm_goal_kind + 1 while it sleeps, else 0 */
     atom64 waits_for;          /* the meeting's number then */
+    atom64 last;               /* the card it showed last: 4 * number + shm_goal_kind */
     shm_card coll[GR_MAX_COLLS];
-    char label[GR_MAX_COLLS][SHM_LABEL];
+    shm_card call[SHM_CALLS]; /* calls by messages, in the order in which this rank began them */
 } shm_rank;
+
+/* Bytes from one rank to another; the ring's memory follows all of these. */
+typedef struct shm_ring {
+    atom64 tail SHM_ALIGNED; /* bytes written; by the sender */
+    atom64 head SHM_ALIGNED; /* bytes read; by the receiver */
+} shm_ring;
 
 typedef struct shm_head {
     uint64_t magic, token; /* fixed at creation; a peer checks that it mapped the right thing */
@@ -118,9 +106,14 @@ typedef struct gr_shm {
     shm_head *head; /* these three point into world->control */
     shm_rank *ranks;
     char *staging;
-    int *pids;     /* of all ranks; NULL for threads */
-    int *pid_fds;  /* -1: this one is watched by its number; NULL for threads */
-    bool may_spin; /* every rank has a core */
+    shm_ring *rings;   /* of rank r to rank p: rings[r * size + p] */
+    char *ring_memory; /* of all rings, in the same order */
+    size_t ring_bytes; /* of one; a power of two. 0: too many ranks for rings */
+    gr_engine engine;  /* calls by messages */
+    uint64_t n_begun;  /* of them */
+    int *pids;         /* of all ranks; NULL for threads */
+    int *pid_fds;      /* -1: this one is watched by its number; NULL for threads */
+    bool may_spin;     /* every rank has a core */
     uint64_t n_rounds, n_started, n_reduced;
     int next_started;                 /* ranks below it have started collective n_reduced */
     bool is_open[GR_MAX_COLLS];       /* by number % GR_MAX_COLLS: started, not finished */
@@ -132,11 +125,12 @@ typedef struct gr_shm {
 } gr_shm;
 
 /* What a rank waits for. */
-typedef enum shm_goal_kind { SHM_GOAL_ROUND, SHM_GOAL_DONE } shm_goal_kind;
+typedef enum shm_goal_kind { SHM_GOAL_ROUND, SHM_GOAL_DONE, SHM_GOAL_CALL } shm_goal_kind;
 typedef struct shm_goal {
     shm_goal_kind kind;
     uint64_t number;
-    int next; /* ranks below it have been seen there; starts at 0 */
+    int next;                /* ranks below it have been seen there; starts at 0 */
+    const gr_job_work *work; /* of a CALL */
 } shm_goal;
 
 /* shm.c */
@@ -155,15 +149,29 @@ void shm_abort(gr_pg *pg, const char *why);
 /* GR_ERR_PEER when somebody has aborted the group. */
 gr_status shm_alive(gr_shm *s) GR_MUST_CHECK;
 gr_status shm_wait(gr_shm *s, shm_goal goal) GR_MUST_CHECK;
-/* Shows a card and waits for everybody's. */
-gr_status shm_round(gr_shm *s, const shm_what *what, uint64_t n_bytes) GR_MUST_CHECK;
+/* Shows a card and waits for everybody's. `label` may be NULL. */
+gr_status shm_round(gr_shm *s, const gr_what *what, const char *label,
+                    uint64_t n_bytes) GR_MUST_CHECK;
 
 /* card.c: messages about cards */
-void shm_describe(const shm_what *what, const char *label, char *text, size_t n_bytes);
 gr_status shm_mismatch(gr_shm *s, int peer, const shm_card *mine, const shm_card *theirs);
+const shm_card *shm_goal_card(const shm_rank *r, shm_goal_kind kind, uint64_t number);
 /* "all-reduce 'bucket 2'": what this rank waits in. */
 void shm_describe_goal(gr_shm *s, const shm_goal *g, char *text, size_t n_bytes);
 void shm_describe_peer(gr_shm *s, int rank, char *text, size_t n_bytes);
+
+/* ring.c: the wire of rings */
+size_t shm_rings_bytes(int n_ranks);
+gr_status shm_ring_wire(gr_wire **out, gr_shm *s) GR_MUST_CHECK;
+
+/* call.c: calls by messages */
+gr_status shm_run(gr_pg *pg, const gr_pg_call *c);
+gr_status shm_begin(gr_pg *pg, const gr_pg_call *c, gr_work **out);
+gr_status shm_work_test(gr_work *w, bool *is_done);
+gr_status shm_work_finish(gr_work *w);
+
+/* join.c */
+gr_status shm_split(gr_pg *pg, const gr_part *part, gr_pg **out);
 
 /* exchange.c */
 gr_status shm_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base);
@@ -174,12 +182,10 @@ gr_status shm_poll(gr_pg *pg);
 gr_status shm_progress(gr_shm *s) GR_MUST_CHECK;
 
 /* staged.c */
-gr_status shm_barrier(gr_pg *pg);
 gr_status shm_gather_bytes(gr_pg *pg, const void *src, size_t n_bytes, char ***out, size_t *sizes);
-gr_status shm_allreduce(gr_pg *pg, gr_vec v, gr_reduce op);
-gr_status shm_broadcast(gr_pg *pg, gr_vec v, int root);
-
-/* [*lo, *hi) of n elements: the share of `rank`, cut at cache lines. */
-void shm_share(size_t n, size_t elem_bytes, int rank, int n_ranks, size_t *lo, size_t *hi);
+/* Calls that have a fast way through the staging slots. */
+gr_status shm_barrier(gr_shm *s, const gr_pg_call *c) GR_MUST_CHECK;
+gr_status shm_allreduce(gr_shm *s, const gr_pg_call *c) GR_MUST_CHECK;
+gr_status shm_broadcast(gr_shm *s, const gr_pg_call *c) GR_MUST_CHECK;
 
 #endif

@@ -21,74 +21,76 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-gr_status shm_barrier(gr_pg *pg)
+gr_status shm_barrier(gr_shm *s, const gr_pg_call *c)
 {
-    shm_what what = { .kind = SHM_BARRIER };
+    gr_what what;
 
-    return shm_round((gr_shm *)pg, &what, 0);
+    gr_call_what(&s->pg, c, &what);
+    return shm_round(s, &what, c->label, 0);
 }
+
+/* Elements [done, done + n) of a call. */
+typedef struct stretch {
+    const gr_pg_call *call;
+    const gr_what *what;
+    gr_reduce_fn *fn;
+    size_t elem_bytes, done, n;
+} stretch;
 
 /* One piece: in, meet, reduce the own share in all slots, meet, out. The result comes
  * back from the own slot, which nobody touches after the second meeting. */
-static gr_status allreduce_piece(gr_shm *s, const shm_what *what, gr_reduce_fn *fn, char *mem,
-                                 size_t n)
+static gr_status allreduce_piece(gr_shm *s, const stretch *x)
 {
-    size_t elem_bytes = gr_dtype_bytes((gr_dtype)what->dtype);
     char *first = half(s, 0), *mine = half(s, s->pg.rank);
-    size_t lo, hi;
+    size_t at = x->done * x->elem_bytes, lo, hi;
 
-    if (n > 0)
-        memcpy(mine, mem, n * elem_bytes);
-    GR_TRY(shm_round(s, what, 0));
-    shm_share(n, elem_bytes, s->pg.rank, s->pg.size, &lo, &hi);
+    if (x->n > 0)
+        memcpy(mine, (const char *)x->call->src + at, x->n * x->elem_bytes);
+    GR_TRY(shm_round(s, x->what, x->call->label, 0));
+    gr_share(x->n, x->elem_bytes, s->pg.rank, s->pg.size, &lo, &hi);
     for (int r = 0; r < s->pg.size; r++)
         s->part[r] = first + (size_t)r * SHM_SLOT_BYTES;
     if (lo < hi)
-        fn(s->part, s->pg.size, lo, hi - lo, gr_reduce_scale((gr_reduce)what->detail, s->pg.size));
-    GR_TRY(shm_round(s, what, 0));
-    if (n > 0)
-        memcpy(mem, mine, n * elem_bytes);
+        x->fn(s->part, s->pg.size, lo, hi - lo, gr_reduce_scale(x->call->op, s->pg.size));
+    GR_TRY(shm_round(s, x->what, x->call->label, 0));
+    if (x->n > 0)
+        memcpy((char *)x->call->dst + at, mine, x->n * x->elem_bytes);
     return GR_OK;
 }
 
-gr_status shm_allreduce(gr_pg *pg, gr_vec v, gr_reduce op)
+gr_status shm_allreduce(gr_shm *s, const gr_pg_call *c)
 {
-    gr_shm *s = (gr_shm *)pg;
-    shm_what what = {
-        .kind = SHM_REDUCE, .dtype = (int32_t)v.dtype, .detail = (int32_t)op, .n_elem = v.n_elem
-    };
-    size_t elem_bytes, done = 0;
-    gr_reduce_fn *fn;
+    gr_what what;
+    stretch x = { .call = c, .what = &what, .elem_bytes = gr_dtype_bytes(c->dtype) };
 
-    GR_TRY(gr_reduce_pick(&fn, v.dtype, op));
-    elem_bytes = gr_dtype_bytes(v.dtype);
+    GR_TRY(gr_reduce_pick(&x.fn, c->dtype, c->op));
+    gr_call_what(&s->pg, c, &what);
     do {
-        size_t n = smaller(v.n_elem - done, SHM_HALF_BYTES / elem_bytes);
-
-        GR_TRY(allreduce_piece(s, &what, fn, (char *)v.mem + done * elem_bytes, n));
-        done += n;
-    } while (done < v.n_elem);
+        x.n = smaller(c->n_elem - x.done, SHM_HALF_BYTES / x.elem_bytes);
+        GR_TRY(allreduce_piece(s, &x));
+        x.done += x.n;
+    } while (x.done < c->n_elem);
     return GR_OK;
 }
 
-gr_status shm_broadcast(gr_pg *pg, gr_vec v, int root)
+gr_status shm_broadcast(gr_shm *s, const gr_pg_call *c)
 {
-    gr_shm *s = (gr_shm *)pg;
-    shm_what what = {
-        .kind = SHM_BROADCAST, .dtype = (int32_t)v.dtype, .detail = root, .n_elem = v.n_elem
-    };
-    size_t n_bytes, done = 0;
+    size_t n_bytes = c->n_elem * gr_dtype_bytes(c->dtype), done = 0;
+    bool is_root = s->pg.rank == c->root;
+    gr_what what;
 
-    GR_TRY(gr_size_mul(&n_bytes, v.n_elem, gr_dtype_bytes(v.dtype)));
+    gr_call_what(&s->pg, c, &what);
+    if (is_root && c->src != c->dst && n_bytes > 0)
+        memcpy(c->dst, c->src, n_bytes);
     do {
         size_t n = smaller(n_bytes - done, SHM_HALF_BYTES);
-        char *from = half(s, root);
+        char *from = half(s, c->root);
 
-        if (pg->rank == root && n > 0)
-            memcpy(from, (char *)v.mem + done, n);
-        GR_TRY(shm_round(s, &what, 0));
-        if (pg->rank != root && n > 0)
-            memcpy((char *)v.mem + done, from, n);
+        if (is_root && n > 0)
+            memcpy(from, (const char *)c->src + done, n);
+        GR_TRY(shm_round(s, &what, c->label, 0));
+        if (!is_root && n > 0)
+            memcpy((char *)c->dst + done, from, n);
         done += n;
     } while (done < n_bytes);
     return GR_OK;
@@ -129,7 +131,7 @@ static gr_status make_room(char ***out, const uint64_t *sizes, int n_ranks)
 /* The first meeting carries the sizes and the first piece at once. */
 static gr_status gather(gr_shm *s, const char *src, size_t n_bytes, char ***all, uint64_t *n)
 {
-    shm_what what = { .kind = SHM_GATHER };
+    gr_what what = { .kind = GR_WHAT_GATHER_BYTES };
     size_t longest = n_bytes, done = 0;
 
     do {
@@ -139,7 +141,7 @@ static gr_status gather(gr_shm *s, const char *src, size_t n_bytes, char ***all,
 
         if (mine > 0)
             memcpy(half(s, s->pg.rank), src + done, mine);
-        GR_TRY(shm_round(s, &what, n_bytes));
+        GR_TRY(shm_round(s, &what, NULL, n_bytes));
         if (done == 0) {
             for (int r = 0; r < s->pg.size; r++) {
                 n[r] = s->ranks[r].round[card].n_bytes;

@@ -4,7 +4,7 @@
  * (1) A sleeper announces itself in n_sleepers before it looks a last time; a publisher
  *     stores first and then looks at n_sleepers. All four accesses are sequentially
  *     consistent, so one of the two sees the other and no wake-up is lost.
- * (2) Sleep comes in slices. After each, peers are checked for death: a killed process
+ * (2) Sleep comes in slices. Ten times a second peers are checked for death: a killed process
  *     tells nobody.
  * (3) Only ranks that hold this one up are blamed: those that have not come to the
  *     meeting, not those that wait for the same ones (see holds_up).
@@ -74,6 +74,8 @@ static bool has_reached(gr_shm *s, int rank, const shm_goal *g)
 
     if (g->kind == SHM_GOAL_ROUND)
         return atom64_get(&r->round[g->number % 2].number) == g->number + 1;
+    if (g->kind == SHM_GOAL_CALL)
+        return gr_work_is_done(g->work) || !gr_sched_waits_for(&g->work->sched, rank);
     return atom64_get(&r->n_done) > g->number;
 }
 
@@ -96,10 +98,14 @@ static gr_status look(gr_shm *s, shm_goal *g, bool *reached)
     const shm_card *mine = &s->ranks[s->pg.rank].round[g->number % 2];
 
     GR_TRY(shm_progress(s));
+    if (g->kind == SHM_GOAL_CALL) {
+        *reached = gr_work_is_done(g->work);
+        return GR_OK;
+    }
     for (; g->next < s->pg.size && has_reached(s, g->next, g); g->next++) {
         const shm_card *theirs = &s->ranks[g->next].round[g->number % 2];
 
-        if (g->kind == SHM_GOAL_ROUND && memcmp(&mine->what, &theirs->what, sizeof(shm_what)) != 0)
+        if (g->kind == SHM_GOAL_ROUND && memcmp(&mine->what, &theirs->what, sizeof(gr_what)) != 0)
             return shm_mismatch(s, g->next, mine, theirs);
     }
     *reached = g->next == s->pg.size;
@@ -130,29 +136,63 @@ static bool is_dead(const gr_shm *s, int rank)
     return kill(s->pids[rank], 0) != 0 && errno == ESRCH;
 }
 
-/* Killed peers, and peers that wait in another meeting which this rank has not come to:
- * both orders of calls cannot be right, and nobody would ever go on. */
+/* A peer waits in a call by messages: has this rank begun that call, and as the same? */
+static gr_status compare_call(gr_shm *s, int rank, uint64_t number, bool *is_unknown)
+{
+    const shm_card *theirs = &s->ranks[rank].call[number % SHM_CALLS];
+    uint64_t seq = theirs->n_bytes;
+    const gr_seen *mine = &s->engine.recent[seq % GR_RECENT];
+    gr_side a = { s->pg.rank, &mine->what, mine->label };
+    gr_side b = { rank, &theirs->what, theirs->label };
+
+    *is_unknown = false;
+    if (atom64_get(&theirs->number) != number + 1 || (seq & GR_SEQ_PAIR))
+        return GR_OK;
+    *is_unknown = seq >= s->engine.n_calls;
+    if (*is_unknown || !mine->is_set || mine->seq != seq ||
+        memcmp(&mine->what, &theirs->what, sizeof(gr_what)) == 0)
+        return GR_OK;
+    return gr_what_differ(&a, &b, s->pg.agreed_name);
+}
+
+/* A peer that waits in another meeting which this rank has not come to: both orders of
+ * calls cannot be right, and nobody would ever go on. */
+static gr_status look_for_crossed(gr_shm *s, int rank, const shm_goal *g, const char *where)
+{
+    uint32_t waits = atom32_get(&s->ranks[rank].waits);
+    uint64_t number = atom64_get(&s->ranks[rank].waits_for);
+    bool is_crossed = false;
+    char peer[300];
+
+    if (waits == SHM_GOAL_CALL + 1) {
+        GR_TRY(compare_call(s, rank, number, &is_crossed));
+        is_crossed = is_crossed && g->kind != SHM_GOAL_CALL;
+    } else if (waits == SHM_GOAL_ROUND + 1) {
+        is_crossed = g->kind != SHM_GOAL_ROUND && number >= s->n_rounds;
+    } else if (waits == SHM_GOAL_DONE + 1) {
+        is_crossed = g->kind != SHM_GOAL_DONE && number >= s->n_started;
+    }
+    /* Who waits for a message of one other rank may well be overtaken by the rest. */
+    if (!is_crossed || (g->kind == SHM_GOAL_CALL && (g->work->seq & GR_SEQ_PAIR)))
+        return GR_OK;
+    shm_describe_peer(s, rank, peer, sizeof(peer));
+    return gr_fail(GR_ERR_ARG, "ranks call different collectives: rank %d is in %s, not so %s",
+                   s->pg.rank, where, peer);
+}
+
+/* Killed peers, and peers that will never come. */
 static gr_status look_for_lost(gr_shm *s, const shm_goal *g)
 {
-    char where[256], peer[256];
+    char where[256];
 
     for (int r = 0; r < s->pg.size; r++) {
-        uint32_t waits = atom32_get(&s->ranks[r].waits);
-        uint64_t number = atom64_get(&s->ranks[r].waits_for);
-
         if (!holds_up(s, r, g))
             continue;
         shm_describe_goal(s, g, where, sizeof(where));
         if (s->pid_fds && is_dead(s, r))
             return gr_fail(GR_ERR_PEER, "rank %d (process %d) died; rank %d waited for it in %s", r,
                            s->pids[r], s->pg.rank, where);
-        if ((g->kind == SHM_GOAL_DONE && waits == SHM_GOAL_ROUND + 1 && number >= s->n_rounds) ||
-            (g->kind == SHM_GOAL_ROUND && waits == SHM_GOAL_DONE + 1 && number >= s->n_started)) {
-            shm_describe_peer(s, r, peer, sizeof(peer));
-            return gr_fail(GR_ERR_ARG,
-                           "ranks call different collectives: rank %d is in %s, not so %s",
-                           s->pg.rank, where, peer);
-        }
+        GR_TRY(look_for_crossed(s, r, g, where));
     }
     return GR_OK;
 }
@@ -164,7 +204,7 @@ static void describe_missing(gr_shm *s, const shm_goal *g, char *text, size_t n_
 
     text[0] = '\0';
     for (int r = 0; r < s->pg.size && at + 8 < n_bytes; r++) {
-        char peer[200];
+        char peer[300];
         int n;
 
         if (!holds_up(s, r, g))
@@ -177,17 +217,17 @@ static void describe_missing(gr_shm *s, const shm_goal *g, char *text, size_t n_
 
 static gr_status timed_out(gr_shm *s, const shm_goal *g, int64_t since_ns)
 {
-    char where[200], missing[260];
+    char where[GR_WHAT_TEXT], missing[250];
 
     shm_describe_goal(s, g, where, sizeof(where));
     describe_missing(s, g, missing, sizeof(missing));
-    return gr_fail(GR_ERR_TIMEOUT, "%s waited %.1f s for %s", where,
+    return gr_fail(GR_ERR_TIMEOUT, "%s waited %.1f s for %s; " GR_TIMEOUT_HINT, where,
                    (double)(gr_now_ns() - since_ns) * 1e-9, missing);
 }
 
 static void log_late(gr_shm *s, const shm_goal *g, int64_t since_ns)
 {
-    char where[200], missing[600];
+    char where[GR_WHAT_TEXT], missing[900];
 
     if (!gr_log_wants(GR_LOG_COMM, GR_LEVEL_WARN))
         return;
@@ -210,9 +250,8 @@ static gr_status doze(gr_shm *s, shm_goal *g, bool *reached, int left_ms)
     st = look(s, g, reached);
     if (st == GR_OK && !*reached)
         st = look_for_leavers(s, g);
-    if (st == GR_OK && !*reached && futex(&s->head->event, FUTEX_WAIT, seen, &slice) != 0 &&
-        errno == ETIMEDOUT)
-        st = look_for_lost(s, g);
+    if (st == GR_OK && !*reached) /* wakes, is woken, or has nothing to sleep for */
+        (void)futex(&s->head->event, FUTEX_WAIT, seen, &slice);
     atom32_add(&s->head->n_sleepers, -1);
     return st;
 }
@@ -222,6 +261,7 @@ static gr_status block(gr_shm *s, shm_goal *g, int64_t since_ns)
     gr_deadline deadline = { since_ns + (int64_t)s->pg.timeout_ms * 1000000 };
     shm_rank *me = &s->ranks[s->pg.rank];
     bool reached = false, said = false;
+    int64_t looked_ns = since_ns;
     gr_status st = GR_OK;
 
     atom64_set(&me->waits_for, g->number);
@@ -238,6 +278,10 @@ static gr_status block(gr_shm *s, shm_goal *g, int64_t since_ns)
             said = true;
         }
         st = doze(s, g, &reached, left_ms);
+        if (st == GR_OK && !reached && gr_now_ns() - looked_ns > SLICE_MS * 1000000) {
+            st = look_for_lost(s, g);
+            looked_ns = gr_now_ns();
+        }
     }
     atom32_set(&me->waits, 0);
     return st;
@@ -264,7 +308,7 @@ gr_status shm_wait(gr_shm *s, shm_goal goal)
     return block(s, &goal, since_ns);
 }
 
-gr_status shm_round(gr_shm *s, const shm_what *what, uint64_t n_bytes)
+gr_status shm_round(gr_shm *s, const gr_what *what, const char *label, uint64_t n_bytes)
 {
     uint64_t number = s->n_rounds;
     shm_card *card = &s->ranks[s->pg.rank].round[number % 2];
@@ -273,6 +317,8 @@ gr_status shm_round(gr_shm *s, const shm_what *what, uint64_t n_bytes)
     s->n_rounds++;
     card->what = *what;
     card->n_bytes = n_bytes;
+    gr_label_put(card->label, label);
+    atom64_hint(&s->ranks[s->pg.rank].last, number * 4 + SHM_GOAL_ROUND);
     shm_publish(s, &card->number, number + 1);
     return shm_wait(s, (shm_goal){ .kind = SHM_GOAL_ROUND, .number = number });
 }

@@ -1,0 +1,149 @@
+/*
+ * Waiting over a wire, and what to say about those who do not come.
+ *
+ * A rank that has waited for a second tells all others in which call. So each knows of
+ * the others: they wait too (in the same call, or in another one: that is then the
+ * failure), they left, or they have said nothing and are busy or stopped.
+ */
+#include "base/log.h"
+#include "comm/engine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SPIN_NS  200000
+#define TELL_NS  1000000000
+#define LATE_NS  5000000000
+#define SLICE_MS 100
+
+static bool waits_in(const gr_engine *e, int rank, const gr_job_work *w)
+{
+    return e->peers[rank].waits.is_set && e->peers[rank].waits.seq == w->seq;
+}
+
+/* "rank 2 (process 17 on 'b', busy or stopped; last seen in all-reduce 'loss')" */
+static void describe_peer(const gr_engine *e, int rank, const gr_job_work *w, char *text,
+                          size_t n_bytes)
+{
+    const gr_peer *p = &e->peers[rank];
+    char where[120] = "", what[GR_WHAT_TEXT];
+
+    e->wire->ops->peer_text(e->wire, rank, where, sizeof(where));
+    if (p->left)
+        snprintf(text, n_bytes, "rank %d (%s; it left)", rank, where);
+    else if (p->waits.is_set && p->waits.seq >= w->seq && !(p->waits.seq & GR_SEQ_PAIR))
+        snprintf(text, n_bytes, "rank %d (%s; it waits in %s)", rank, where,
+                 gr_what_text(&p->waits.what, p->waits.label, what, sizeof(what)));
+    else if (p->last.is_set)
+        snprintf(text, n_bytes, "rank %d (%s; alive, busy or stopped; last seen in %s)", rank,
+                 where, gr_what_text(&p->last.what, p->last.label, what, sizeof(what)));
+    else
+        snprintf(text, n_bytes, "rank %d (%s; alive, busy or stopped; in no call yet)", rank,
+                 where);
+}
+
+/* Those who wait in this very call are not to blame, unless nobody else is left. */
+static void describe_missing(const gr_engine *e, const gr_job_work *w, char *text, size_t n_bytes)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (int again = 0; again < 2 && at == 0; again++)
+        for (int r = 0; r < e->pg->size && at + 8 < n_bytes; r++) {
+            char peer[400];
+            int n;
+
+            if (r == e->pg->rank || (!again && waits_in(e, r, w)) ||
+                (again && !gr_sched_waits_for(&w->sched, r)))
+                continue;
+            if (!again && !gr_sched_waits_for(&w->sched, r) && e->peers[r].last.is_set &&
+                e->peers[r].last.seq >= w->seq)
+                continue; /* has been there, and owes nothing */
+            describe_peer(e, r, w, peer, sizeof(peer));
+            n = snprintf(text + at, n_bytes - at, "%s%s", at ? ", " : "", peer);
+            at += n > 0 ? (size_t)n : 0;
+        }
+}
+
+gr_status gr_engine_timed_out(gr_engine *e, const gr_job_work *w, int64_t since_ns)
+{
+    char where[GR_WHAT_TEXT], missing[240];
+
+    gr_what_text(&w->what, w->label, where, sizeof(where));
+    describe_missing(e, w, missing, sizeof(missing));
+    return gr_fail(GR_ERR_TIMEOUT, "%s waited %.1f s for %s; " GR_TIMEOUT_HINT, where,
+                   (double)(gr_now_ns() - since_ns) * 1e-9, missing);
+}
+
+void gr_engine_log_late(gr_engine *e, const gr_job_work *w, int64_t since_ns)
+{
+    char where[GR_WHAT_TEXT], missing[800];
+
+    if (!gr_log_wants(GR_LOG_COMM, GR_LEVEL_WARN))
+        return;
+    gr_what_text(&w->what, w->label, where, sizeof(where));
+    describe_missing(e, w, missing, sizeof(missing));
+    gr_log(COMM, WARN, "%s has waited %.0f s for %s", where,
+           (double)(gr_now_ns() - since_ns) * 1e-9, missing);
+}
+
+static void tell_waiting(gr_engine *e, const gr_job_work *w)
+{
+    gr_frame f = { .type = GR_FRAME_WAITS, .seq = w->seq, .what = w->what };
+
+    memcpy(f.label, w->label, GR_LABEL);
+    for (int r = 0; r < e->pg->size; r++)
+        if (r != e->pg->rank && !e->peers[r].left)
+            e->wire->ops->tell(e->wire, r, &f, "");
+}
+
+/* A rank that left owes something that will never come. */
+static gr_status look_for_leavers(const gr_engine *e, const gr_job_work *w)
+{
+    char where[GR_WHAT_TEXT];
+
+    for (int r = 0; r < e->pg->size; r++)
+        if (e->peers[r].left && gr_sched_waits_for(&w->sched, r))
+            return gr_fail(GR_ERR_PEER, "rank %d left the group before %s", r,
+                           gr_what_text(&w->what, w->label, where, sizeof(where)));
+    return GR_OK;
+}
+
+static gr_status block(gr_engine *e, const gr_job_work *w, int64_t since_ns)
+{
+    gr_deadline deadline = { since_ns + (int64_t)e->pg->timeout_ms * 1000000 };
+    bool told = false, logged = false;
+
+    for (;;) {
+        int64_t waited_ns = gr_now_ns() - since_ns;
+        int left_ms = gr_deadline_left_ms(deadline);
+
+        GR_TRY(gr_engine_move(e));
+        if (gr_work_is_done(w))
+            return GR_OK;
+        GR_TRY(look_for_leavers(e, w));
+        if (left_ms == 0)
+            return gr_engine_timed_out(e, w, since_ns);
+        if (!told && waited_ns > TELL_NS) {
+            tell_waiting(e, w);
+            told = true;
+        }
+        if (!logged && waited_ns > LATE_NS) {
+            gr_engine_log_late(e, w, since_ns);
+            logged = true;
+        }
+        GR_TRY(e->wire->ops->sleep(e->wire, left_ms < SLICE_MS ? left_ms : SLICE_MS));
+    }
+}
+
+gr_status gr_engine_wait(gr_engine *e, gr_job_work *w)
+{
+    int64_t since_ns = gr_now_ns();
+
+    do {
+        GR_TRY(gr_engine_move(e));
+        if (gr_work_is_done(w))
+            return GR_OK;
+    } while (e->wire->may_spin && gr_now_ns() - since_ns < SPIN_NS);
+    return block(e, w, since_ns);
+}

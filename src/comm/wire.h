@@ -1,0 +1,68 @@
+/*
+ * Wires: messages between the ranks of a group. A wire moves bytes and knows no sums; the
+ * engine (engine.h) gives it sends and receives and looks when they are done.
+ *
+ * A message is named by (sequence number of its call, slot); the receiver finds by that
+ * name where its bytes go (inbox.h), so messages of several calls may overtake each other.
+ * Wires over byte streams (rings in shared memory, sockets) share gr_stream (stream.h).
+ *
+ * Threads: the group's.
+ */
+#ifndef GR_COMM_WIRE_H
+#define GR_COMM_WIRE_H
+
+#include "base/text.h"
+#include "comm/frame.h"
+
+#include <stdbool.h>
+
+typedef struct gr_wire gr_wire;
+
+/* A send or a receive. Lent to the wire until is_done. */
+typedef struct gr_msg {
+    struct gr_msg *next; /* the wire's */
+    int peer;
+    uint32_t slot;
+    uint64_t seq;
+    char *mem;
+    size_t n_bytes; /* at most GR_FRAME_DATA */
+    const gr_what *what;
+    const char *label;
+    bool is_done;
+} gr_msg;
+
+/* What a wire tells its user. */
+typedef struct gr_wire_user {
+    void *arg;
+    /* A head came from `peer`; `text` is what followed it unless it is a message. A failure
+     * goes back to whoever moves the wire. */
+    gr_status (*frame)(void *arg, int peer, const gr_frame *f, const char *text);
+} gr_wire_user;
+
+typedef struct gr_wire_ops {
+    const char *name;
+    void (*send)(gr_wire *w, gr_msg *m); /* what goes wrong shows in move() */
+    gr_status (*recv)(gr_wire *w, gr_msg *m);
+    /* Does what can be done now; *moved when anything was. GR_ERR_PEER when a rank died. */
+    gr_status (*move)(gr_wire *w, bool *moved);
+    /* Sleeps until something may have come, at most ms. */
+    gr_status (*sleep)(gr_wire *w, int ms);
+    /* Best effort, at once, to one rank: WAITS, ABORT, BYE. */
+    void (*tell)(gr_wire *w, int peer, const gr_frame *f, const char *text);
+    /* "process 4711 on 'a'"; for a process of this host also whether it is stopped. */
+    void (*peer_text)(gr_wire *w, int peer, char *text, size_t n_bytes);
+    void (*describe)(const gr_wire *w, gr_text *text);
+    void (*destroy)(gr_wire *w);
+} gr_wire_ops;
+
+struct gr_wire {
+    const gr_wire_ops *ops;
+    int rank, size;               /* fixed at creation */
+    gr_wire_user user;            /* set by the engine */
+    struct gr_inbox *inboxes;     /* one per rank; owned */
+    bool may_spin;                /* every rank of this host has a core */
+    bool is_threads;              /* ranks are threads of one process */
+    const struct gr_hosts *hosts; /* NULL: one host, or not known; lives as long as the wire */
+};
+
+#endif
