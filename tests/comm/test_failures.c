@@ -89,6 +89,54 @@ static gr_status crossed(gr_pg *pg, void *arg)
     return gr_pg_finish(pg, &c, NULL);
 }
 
+/* One rank is in a call by messages, the other in a round. */
+static gr_status crossed_call(gr_pg *pg, void *arg)
+{
+    float x[4] = { 0 };
+
+    (void)arg;
+    if (pg->rank == 0)
+        return gr_pg_barrier(pg);
+    return gr_pg_allgather(pg, x, (gr_vec){ x + 2, 1, GR_F32 });
+}
+
+/* Both wait for the other: nobody sends, and each sees that the roots differ. */
+static gr_status other_root(gr_pg *pg, void *arg)
+{
+    float x[4] = { 0 };
+    gr_pg_call c = { .kind = GR_CALL_SCATTER, .dtype = GR_F32, .src = x, .dst = x, .n_elem = 1 };
+
+    (void)arg;
+    c.root = 1 - pg->rank;
+    c.label = "weights";
+    return gr_pg_run(pg, &c);
+}
+
+static gr_status other_length(gr_pg *pg, void *arg)
+{
+    float x[4] = { 0 };
+
+    (void)arg;
+    if (pg->rank == 0)
+        return gr_pg_send(pg, (gr_vec){ x, 3, GR_F32 }, 1);
+    return gr_pg_recv(pg, (gr_vec){ x, 2, GR_F32 }, 0);
+}
+
+/* Rank 1 is late for a call by messages; its last one is named. */
+static gr_status late_call(gr_pg *pg, void *arg)
+{
+    int32_t x[2] = { 1, 2 }, y[4];
+    gr_pg_call c = { .kind = GR_CALL_ALLGATHER, .dtype = GR_I32, .src = x, .dst = y, .n_elem = 1 };
+
+    (void)arg;
+    c.label = "the first one";
+    GR_TRY(gr_pg_run(pg, &c));
+    if (pg->rank == 1)
+        usleep(700000);
+    c.label = "the second one";
+    return gr_pg_run(pg, &c);
+}
+
 static gr_status settings(gr_pg *pg, void *arg)
 {
     const char *const *text = (const char *const *)arg;
@@ -165,6 +213,20 @@ int main(void)
     world_try(2, 20000, crossed, NULL, e);
     GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
     GR_CHECK(strstr(e[0].text, "barrier") && strstr(e[0].text, "'bucket 0'"));
+
+    world_try(2, 20000, crossed_call, NULL, e);
+    GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
+    GR_CHECK(strstr(e[0].text, "barrier") && strstr(e[0].text, "all-gather (1 f32)"));
+    world_try(2, 20000, other_root, NULL, e);
+    GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
+    GR_CHECK(strstr(e[0].text, "scatter 'weights' (1 f32, root 0)"));
+    GR_CHECK(strstr(e[0].text, "scatter 'weights' (1 f32, root 1)"));
+    world_try(2, 20000, other_length, NULL, e);
+    expect(&e[1], GR_ERR_ARG, "rank 0 sent 12 bytes where 8 were expected in send (2 f32, rank 1)");
+    world_try(2, 300, late_call, NULL, e);
+    expect(&e[0], GR_ERR_TIMEOUT, "all-gather 'the second one' (1 i32) waited 0.3 s for rank 1 (");
+    expect(&e[0], GR_ERR_TIMEOUT, "last seen in all-gather 'the first one'");
+    expect(&e[0], GR_ERR_TIMEOUT, "GR_TIMEOUT=SECONDS");
 
     world_try(2, 20000, settings, texts, e);
     for (int r = 0; r < 2; r++)

@@ -1,14 +1,39 @@
-/* The grid over shared memory, ranks as threads. P1, P2. */
+/* The grid over shared memory, ranks as threads: all types with up to 3 ranks, some with
+ * more. P1, P2. */
 #include "check.h"
 #include "comm/grid.h"
 #include "comm/world.h"
 
-static const int ranks[] = { 1, 2, 3, 4, 7 };
 static const size_t counts[] = { 0, 1, 2, 10, 100, 10007 };
 
-static gr_status grid(gr_pg *pg, void *arg)
+#define N_COUNTS (sizeof(counts) / sizeof(counts[0]))
+
+static gr_status all_types(gr_pg *pg, void *arg)
 {
-    return grid_run(pg, *(const size_t *)arg);
+    (void)arg;
+    for (size_t c = 0; c < N_COUNTS; c++)
+        GR_TRY(grid_run(pg, counts[c]));
+    return GR_OK;
+}
+
+static gr_status some_types(gr_pg *pg, void *arg)
+{
+    (void)arg;
+    for (size_t c = 0; c < N_COUNTS; c++) {
+        GR_TRY(grid_run_type(pg, counts[c], GR_F32));
+        if (c % 2 == 1) {
+            GR_TRY(grid_run_type(pg, counts[c], GR_BF16));
+            GR_TRY(grid_run_type(pg, counts[c], GR_I64));
+        }
+    }
+    return GR_OK;
+}
+
+static gr_status few(gr_pg *pg, void *arg)
+{
+    (void)arg;
+    GR_TRY(grid_run_type(pg, 1, GR_F32));
+    return grid_run_type(pg, 10007, GR_BF16);
 }
 
 static gr_status large(gr_pg *pg, void *arg)
@@ -24,12 +49,10 @@ static gr_status in_random_order(gr_pg *pg, void *arg)
 
 int main(void)
 {
-    for (size_t r = 0; r < sizeof(ranks) / sizeof(ranks[0]); r++)
-        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
-            size_t n = counts[c];
-
-            world_run(ranks[r], grid, &n);
-        }
+    for (int n = 1; n <= 3; n++)
+        world_run(n, all_types, NULL);
+    world_run(4, some_types, NULL);
+    world_run(7, few, NULL);
     world_run(3, large, NULL);
     for (unsigned seed = 1; seed <= 6; seed++)
         world_run(2 + (int)seed % 4, in_random_order, &seed);

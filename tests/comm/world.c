@@ -5,6 +5,13 @@
 
 #include <pthread.h>
 
+static const char *transport = "shm";
+
+void world_transport(const char *name)
+{
+    transport = name;
+}
+
 typedef struct member {
     pthread_t thread;
     gr_pg *pg;
@@ -29,6 +36,7 @@ void world_try(int n_ranks, int timeout_ms, world_fn *fn, void *arg, gr_error *e
     member m[WORLD_MAX];
 
     config.timeout_ms = timeout_ms;
+    config.transport = transport;
     GR_CHECK_OK(gr_pg_create_threads(pg, n_ranks, &config));
     for (int r = 0; r < n_ranks; r++) {
         m[r] = (member){ .pg = pg[r], .fn = fn, .arg = arg, .error = &e[r] };

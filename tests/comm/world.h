@@ -7,6 +7,9 @@
 
 #define WORLD_MAX 16
 
+/* What later worlds are joined by; "shm" at first. */
+void world_transport(const char *name);
+
 typedef gr_status world_fn(gr_pg *pg, void *arg);
 
 /* Every rank must return GR_OK; else prints who did not and ends the test. */

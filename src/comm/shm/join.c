@@ -444,8 +444,8 @@ static gr_status join_world(gr_shm *s, const gr_part *part, shm_world *w, gr_shm
         return st;
     (*out)->pg.local_rank = s->pg.local_rank;
     st = shm_round(*out, &what, "sub-group", 0);
-    if (st == GR_OK)
-        shm_segment_hide(&w->control);
+    if (st == GR_OK && !w->is_threads)
+        shm_segment_hide(&w->control); /* all have mapped it */
     return st;
 }
 
