@@ -49,20 +49,20 @@ static gr_status compare_early(const gr_engine *e, const gr_seen *mine)
     return GR_OK;
 }
 
-static gr_status on_frame(void *arg, int peer, const gr_frame *f, const char *text)
+static gr_status on_frame(void *arg, int peer, const gr_head *f, const char *text)
 {
     gr_engine *e = (gr_engine *)arg;
     gr_seen seen = { .seq = f->seq, .is_set = true, .what = f->what };
 
     memcpy(seen.label, f->label, GR_LABEL);
     switch (f->type) {
-    case GR_FRAME_MESSAGE: e->peers[peer].last = seen; return compare_seen(e, peer, &seen);
-    case GR_FRAME_WAITS: e->peers[peer].waits = seen; return compare_seen(e, peer, &seen);
-    case GR_FRAME_ABORT:
+    case GR_HEAD_MESSAGE: e->peers[peer].last = seen; return compare_seen(e, peer, &seen);
+    case GR_HEAD_WAITS: e->peers[peer].waits = seen; return compare_seen(e, peer, &seen);
+    case GR_HEAD_ABORT:
         e->aborted = true;
         return gr_fail(GR_ERR_PEER, "rank %d broke the group: %s", peer, text);
-    case GR_FRAME_BYE: e->peers[peer].left = true; return GR_OK;
-    case GR_FRAME_TYPES: break;
+    case GR_HEAD_BYE: e->peers[peer].left = true; return GR_OK;
+    case GR_HEAD_TYPES: break;
     }
     return gr_fail(GR_ERR_FORMAT, "rank %d sent a message of type %d", peer, (int)f->type);
 }
@@ -244,7 +244,7 @@ void gr_engine_recycle(gr_engine *e, gr_job_work *w)
 
 /* ---- the end ---- */
 
-static void tell_all(gr_engine *e, const gr_frame *f, const char *text)
+static void tell_all(gr_engine *e, const gr_head *f, const char *text)
 {
     for (int r = 0; r < e->pg->size; r++)
         if (r != e->pg->rank && !e->peers[r].left)
@@ -253,7 +253,7 @@ static void tell_all(gr_engine *e, const gr_frame *f, const char *text)
 
 void gr_engine_abort(gr_engine *e, const char *why)
 {
-    gr_frame f = { .type = GR_FRAME_ABORT };
+    gr_head f = { .type = GR_HEAD_ABORT };
 
     if (e->wire && !e->aborted)
         tell_all(e, &f, why);
@@ -262,7 +262,7 @@ void gr_engine_abort(gr_engine *e, const char *why)
 
 void gr_engine_leave(gr_engine *e)
 {
-    gr_frame f = { .type = GR_FRAME_BYE };
+    gr_head f = { .type = GR_HEAD_BYE };
 
     if (e->wire && e->peers)
         tell_all(e, &f, "");

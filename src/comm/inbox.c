@@ -25,7 +25,7 @@ void gr_inboxes_destroy(gr_inbox *boxes, int n)
     gr_free(boxes);
 }
 
-static gr_status check_length(const gr_msg *m, const gr_frame *f)
+static gr_status check_length(const gr_msg *m, const gr_head *f)
 {
     char text[GR_WHAT_TEXT];
 
@@ -36,7 +36,7 @@ static gr_status check_length(const gr_msg *m, const gr_frame *f)
                    gr_what_text(m->what, m->label, text, sizeof(text)));
 }
 
-static gr_msg *take_receive(gr_inbox *b, const gr_frame *f)
+static gr_msg *take_receive(gr_inbox *b, const gr_head *f)
 {
     gr_msg *before = NULL;
 
@@ -54,7 +54,7 @@ static gr_msg *take_receive(gr_inbox *b, const gr_frame *f)
     return NULL;
 }
 
-gr_status gr_inbox_open(gr_inbox *b, const gr_frame *f, gr_place *place)
+gr_status gr_inbox_open(gr_inbox *b, const gr_head *f, gr_place *place)
 {
     gr_msg *m = take_receive(b, f);
     gr_parcel *p;
@@ -63,7 +63,7 @@ gr_status gr_inbox_open(gr_inbox *b, const gr_frame *f, gr_place *place)
         *place = (gr_place){ .mem = m->mem, .msg = m };
         return check_length(m, f);
     }
-    p = (gr_parcel *)gr_malloc(sizeof(*p) + f->n_bytes); /* n_bytes was checked by frame.c */
+    p = (gr_parcel *)gr_malloc(sizeof(*p) + f->n_bytes); /* n_bytes was checked by head.c */
     if (!p)
         return GR_ERR_NOMEM;
     p->frame = *f;

@@ -9,7 +9,7 @@
 
 typedef struct gr_parcel {
     struct gr_parcel *next;
-    gr_frame frame;
+    gr_head frame;
     bool is_whole;
     gr_msg *wanted; /* the receive that came while the bytes did */
     char bytes[];
@@ -32,7 +32,7 @@ gr_status gr_inboxes_create(gr_inbox **out, int n) GR_MUST_CHECK;
 void gr_inboxes_destroy(gr_inbox *boxes, int n);
 
 /* A head came. GR_ERR_FORMAT when the receive has another length. */
-gr_status gr_inbox_open(gr_inbox *b, const gr_frame *f, gr_place *place) GR_MUST_CHECK;
+gr_status gr_inbox_open(gr_inbox *b, const gr_head *f, gr_place *place) GR_MUST_CHECK;
 /* Its bytes are complete. */
 void gr_inbox_close(gr_inbox *b, gr_place *place);
 /* A receive: is_done at once if its message is there. */

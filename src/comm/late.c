@@ -89,7 +89,7 @@ void gr_engine_log_late(gr_engine *e, const gr_job_work *w, int64_t since_ns)
 
 static void tell_waiting(gr_engine *e, const gr_job_work *w)
 {
-    gr_frame f = { .type = GR_FRAME_WAITS, .seq = w->seq, .what = w->what };
+    gr_head f = { .type = GR_HEAD_WAITS, .seq = w->seq, .what = w->what };
 
     memcpy(f.label, w->label, GR_LABEL);
     for (int r = 0; r < e->pg->size; r++)

@@ -18,23 +18,23 @@ void gr_stream_send(gr_stream *s, gr_msg *m)
 
 static void put_head(gr_stream *s, const gr_msg *m)
 {
-    gr_frame f = { .type = GR_FRAME_MESSAGE,
-                   .seq = m->seq,
-                   .n_bytes = m->n_bytes,
-                   .slot = m->slot,
-                   .what = *m->what };
+    gr_head f = { .type = GR_HEAD_MESSAGE,
+                  .seq = m->seq,
+                  .n_bytes = m->n_bytes,
+                  .slot = m->slot,
+                  .what = *m->what };
 
     snprintf(f.label, sizeof(f.label), "%s", m->label);
-    gr_frame_put(s->out_head, &f);
+    gr_head_put(s->out_head, &f);
 }
 
 gr_status gr_stream_out(gr_stream *s, const gr_pipe *p, bool *moved)
 {
     while (s->first) {
         gr_msg *m = s->first;
-        size_t in_head = s->out_at < GR_FRAME_BYTES ? GR_FRAME_BYTES - s->out_at : 0;
-        size_t body_at = in_head ? 0 : s->out_at - GR_FRAME_BYTES;
-        struct iovec parts[2] = { { s->out_head + GR_FRAME_BYTES - in_head, in_head },
+        size_t in_head = s->out_at < GR_HEAD_BYTES ? GR_HEAD_BYTES - s->out_at : 0;
+        size_t body_at = in_head ? 0 : s->out_at - GR_HEAD_BYTES;
+        struct iovec parts[2] = { { s->out_head + GR_HEAD_BYTES - in_head, in_head },
                                   { m->mem + body_at, m->n_bytes - body_at } };
         ssize_t n;
 
@@ -47,7 +47,7 @@ gr_status gr_stream_out(gr_stream *s, const gr_pipe *p, bool *moved)
             return GR_OK;
         *moved = true;
         s->out_at += (size_t)n;
-        if (s->out_at < GR_FRAME_BYTES + m->n_bytes)
+        if (s->out_at < GR_HEAD_BYTES + m->n_bytes)
             continue;
         s->out_at = 0;
         s->first = m->next;
@@ -60,8 +60,8 @@ gr_status gr_stream_out(gr_stream *s, const gr_pipe *p, bool *moved)
 /* The head is complete. */
 static gr_status begin_message(gr_stream *s, gr_wire *w, int peer)
 {
-    GR_TRY(gr_frame_get(s->in_head, &s->in));
-    if (s->in.type != GR_FRAME_MESSAGE)
+    GR_TRY(gr_head_get(s->in_head, &s->in));
+    if (s->in.type != GR_HEAD_MESSAGE)
         return gr_fail(GR_ERR_FORMAT, "a message of type %d among data", (int)s->in.type);
     GR_TRY(w->user.frame(w->user.arg, peer, &s->in, ""));
     return gr_inbox_open(&w->inboxes[peer], &s->in, &s->place);
@@ -73,9 +73,9 @@ gr_status gr_stream_in(gr_stream *s, const gr_pipe *p, gr_wire *w, int peer, boo
     size_t budget = MOST_AT_ONCE;
 
     while (budget > 0 && (s->in_at > 0 || !gr_inbox_is_full(box))) {
-        bool is_head = s->in_at < GR_FRAME_BYTES;
-        size_t body_at = is_head ? 0 : s->in_at - GR_FRAME_BYTES;
-        ssize_t n = is_head ? p->read(p->arg, s->in_head + s->in_at, GR_FRAME_BYTES - s->in_at)
+        bool is_head = s->in_at < GR_HEAD_BYTES;
+        size_t body_at = is_head ? 0 : s->in_at - GR_HEAD_BYTES;
+        ssize_t n = is_head ? p->read(p->arg, s->in_head + s->in_at, GR_HEAD_BYTES - s->in_at)
                             : p->read(p->arg, s->place.mem + body_at, s->in.n_bytes - body_at);
 
         if (n < 0)
@@ -85,9 +85,9 @@ gr_status gr_stream_in(gr_stream *s, const gr_pipe *p, gr_wire *w, int peer, boo
         *moved = true;
         s->in_at += (size_t)n;
         budget -= (size_t)n < budget ? (size_t)n : budget;
-        if (is_head && s->in_at == GR_FRAME_BYTES)
+        if (is_head && s->in_at == GR_HEAD_BYTES)
             GR_TRY(begin_message(s, w, peer));
-        if (s->in_at >= GR_FRAME_BYTES && s->in_at == GR_FRAME_BYTES + s->in.n_bytes) {
+        if (s->in_at >= GR_HEAD_BYTES && s->in_at == GR_HEAD_BYTES + s->in.n_bytes) {
             s->in_at = 0;
             gr_inbox_close(box, &s->place);
         }

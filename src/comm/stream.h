@@ -21,10 +21,10 @@ typedef struct gr_pipe {
 typedef struct gr_stream {
     gr_msg *first, *last; /* to be sent; the first is under way */
     size_t out_at;        /* bytes of it that have gone, its head included */
-    uint8_t out_head[GR_FRAME_BYTES];
-    uint8_t in_head[GR_FRAME_BYTES];
+    uint8_t out_head[GR_HEAD_BYTES];
+    uint8_t in_head[GR_HEAD_BYTES];
     size_t in_at; /* bytes of the incoming message, its head included */
-    gr_frame in;
+    gr_head in;
     gr_place place;
 } gr_stream;
 

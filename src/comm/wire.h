@@ -12,7 +12,7 @@
 #define GR_COMM_WIRE_H
 
 #include "base/text.h"
-#include "comm/frame.h"
+#include "comm/head.h"
 
 #include <stdbool.h>
 
@@ -25,7 +25,7 @@ typedef struct gr_msg {
     uint32_t slot;
     uint64_t seq;
     char *mem;
-    size_t n_bytes; /* at most GR_FRAME_DATA */
+    size_t n_bytes; /* at most GR_HEAD_DATA */
     const gr_what *what;
     const char *label;
     bool is_done;
@@ -36,7 +36,7 @@ typedef struct gr_wire_user {
     void *arg;
     /* A head came from `peer`; `text` is what followed it unless it is a message. A failure
      * goes back to whoever moves the wire. */
-    gr_status (*frame)(void *arg, int peer, const gr_frame *f, const char *text);
+    gr_status (*frame)(void *arg, int peer, const gr_head *f, const char *text);
 } gr_wire_user;
 
 typedef struct gr_wire_ops {
@@ -48,7 +48,7 @@ typedef struct gr_wire_ops {
     /* Sleeps until something may have come, at most ms. */
     gr_status (*sleep)(gr_wire *w, int ms);
     /* Best effort, at once, to one rank: WAITS, ABORT, BYE. */
-    void (*tell)(gr_wire *w, int peer, const gr_frame *f, const char *text);
+    void (*tell)(gr_wire *w, int peer, const gr_head *f, const char *text);
     /* "process 4711 on 'a'"; for a process of this host also whether it is stopped. */
     void (*peer_text)(gr_wire *w, int peer, char *text, size_t n_bytes);
     void (*describe)(const gr_wire *w, gr_text *text);

@@ -134,7 +134,7 @@ static gr_status wire_sleep(gr_wire *w, int ms)
     return GR_OK;
 }
 
-static void wire_tell(gr_wire *w, int peer, const gr_frame *f, const char *text)
+static void wire_tell(gr_wire *w, int peer, const gr_head *f, const char *text)
 {
     (void)w;
     (void)peer;

@@ -1,5 +1,5 @@
 /* Heads of messages: to bytes and back. */
-#include "comm/frame.h"
+#include "comm/head.h"
 
 #include "base/outfile.h"
 
@@ -34,7 +34,7 @@ static int32_t get_i32(const uint8_t *at)
     return (int32_t)(uint32_t)get(at, 4);
 }
 
-void gr_frame_put(uint8_t bytes[GR_FRAME_BYTES], const gr_frame *f)
+void gr_head_put(uint8_t bytes[GR_HEAD_BYTES], const gr_head *f)
 {
     uint64_t agreed;
 
@@ -58,9 +58,9 @@ void gr_frame_put(uint8_t bytes[GR_FRAME_BYTES], const gr_frame *f)
     put(bytes + CRC_AT, gr_crc32c(0, bytes, CRC_AT), 4);
 }
 
-static gr_status check(const uint8_t *bytes, const gr_frame *f)
+static gr_status check(const uint8_t *bytes, const gr_head *f)
 {
-    uint64_t most = f->type == GR_FRAME_MESSAGE ? GR_FRAME_DATA : GR_FRAME_TEXT;
+    uint64_t most = f->type == GR_HEAD_MESSAGE ? GR_HEAD_DATA : GR_HEAD_TEXT;
 
     if (get(bytes, 4) != MAGIC)
         return gr_fail(GR_ERR_FORMAT, "a message begins with %02x%02x%02x%02x: not from a rank",
@@ -70,7 +70,7 @@ static gr_status check(const uint8_t *bytes, const gr_frame *f)
                        (unsigned)get(bytes + 4, 2), VERSION);
     if (get(bytes + CRC_AT, 4) != gr_crc32c(0, bytes, CRC_AT))
         return gr_fail(GR_ERR_FORMAT, "the head of a message is damaged");
-    if (f->type < GR_FRAME_MESSAGE || f->type >= GR_FRAME_TYPES)
+    if (f->type < GR_HEAD_MESSAGE || f->type >= GR_HEAD_TYPES)
         return gr_fail(GR_ERR_FORMAT, "a message of unknown type %d", (int)f->type);
     if (f->n_bytes > most)
         return gr_fail(GR_ERR_FORMAT, "a message of %llu bytes, more than %llu",
@@ -80,11 +80,11 @@ static gr_status check(const uint8_t *bytes, const gr_frame *f)
     return GR_OK;
 }
 
-gr_status gr_frame_get(const uint8_t bytes[GR_FRAME_BYTES], gr_frame *f)
+gr_status gr_head_get(const uint8_t bytes[GR_HEAD_BYTES], gr_head *f)
 {
     uint64_t agreed = get(bytes + 64, 8);
 
-    f->type = (gr_frame_type)get(bytes + 6, 2);
+    f->type = (gr_head_type)get(bytes + 6, 2);
     f->seq = get(bytes + 8, 8);
     f->n_bytes = get(bytes + 16, 8);
     f->slot = (uint32_t)get(bytes + 24, 4);

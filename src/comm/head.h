@@ -11,36 +11,36 @@
  * Sequence number and slot say which message of which call it is; the rest says what the
  * sender believes that call to be. Everything is checked before memory is touched.
  */
-#ifndef GR_COMM_FRAME_H
-#define GR_COMM_FRAME_H
+#ifndef GR_COMM_HEAD_H
+#define GR_COMM_HEAD_H
 
 #include "comm/what.h"
 
-#define GR_FRAME_BYTES ((size_t)128)
-#define GR_FRAME_DATA  ((size_t)8 << 20) /* most bytes behind a head of data */
-#define GR_FRAME_TEXT  ((size_t)512)     /* and behind the others */
+#define GR_HEAD_BYTES ((size_t)128)
+#define GR_HEAD_DATA  ((size_t)8 << 20) /* most bytes behind a head of data */
+#define GR_HEAD_TEXT  ((size_t)512)     /* and behind the others */
 
 /* Sequence numbers of calls between two ranks count apart, with this bit. */
 #define GR_SEQ_PAIR ((uint64_t)1 << 63)
 
-typedef enum gr_frame_type {
-    GR_FRAME_MESSAGE = 1, /* bytes of a call */
-    GR_FRAME_WAITS,       /* the sender has waited in this call for a while */
-    GR_FRAME_ABORT,       /* the sender gives up; its reason follows */
-    GR_FRAME_BYE,         /* the sender leaves and is not to be mourned */
-    GR_FRAME_TYPES
-} gr_frame_type;
+typedef enum gr_head_type {
+    GR_HEAD_MESSAGE = 1, /* bytes of a call */
+    GR_HEAD_WAITS,       /* the sender has waited in this call for a while */
+    GR_HEAD_ABORT,       /* the sender gives up; its reason follows */
+    GR_HEAD_BYE,         /* the sender leaves and is not to be mourned */
+    GR_HEAD_TYPES
+} gr_head_type;
 
-typedef struct gr_frame {
-    gr_frame_type type;
+typedef struct gr_head {
+    gr_head_type type;
     uint64_t seq, n_bytes;
     uint32_t slot;
     gr_what what;
     char label[GR_LABEL];
-} gr_frame;
+} gr_head;
 
-void gr_frame_put(uint8_t bytes[GR_FRAME_BYTES], const gr_frame *f);
+void gr_head_put(uint8_t bytes[GR_HEAD_BYTES], const gr_head *f);
 /* GR_ERR_FORMAT says what is wrong. */
-gr_status gr_frame_get(const uint8_t bytes[GR_FRAME_BYTES], gr_frame *f) GR_MUST_CHECK;
+gr_status gr_head_get(const uint8_t bytes[GR_HEAD_BYTES], gr_head *f) GR_MUST_CHECK;
 
 #endif
