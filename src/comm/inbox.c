@@ -67,6 +67,7 @@ gr_status gr_inbox_open(gr_inbox *b, const gr_head *f, gr_place *place)
     if (!p)
         return GR_ERR_NOMEM;
     p->frame = *f;
+    p->bytes = (char *)(p + 1);
     p->is_whole = false;
     p->wanted = NULL;
     p->next = b->parcels;

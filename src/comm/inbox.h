@@ -12,7 +12,7 @@ typedef struct gr_parcel {
     gr_head frame;
     bool is_whole;
     gr_msg *wanted; /* the receive that came while the bytes did */
-    char bytes[];
+    char *bytes;    /* right behind this struct */
 } gr_parcel;
 
 typedef struct gr_inbox {
