@@ -17,6 +17,7 @@
 #include "gradus/recipe.h"
 #include "gradus/schedule.h"
 #include "gradus/status.h"
+#include "gradus/inspect.h"
 #include "gradus/step.h"
 #include "gradus/tensor.h"
 

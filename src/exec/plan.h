@@ -72,6 +72,13 @@ void *gr_plan_address(const gr_plan *p, const gr_value *v);
  * table, slowest first. The plan must be bound. */
 gr_status gr_plan_profile(gr_plan *p, const gr_run *r, int n_runs, gr_text *out) GR_MUST_CHECK;
 
+/* For runs that look at each node: how many run, which they are, in running order; the
+ * inputs' addresses once, then node after node. */
+int gr_plan_n_nodes(const gr_plan *p);
+const gr_node *gr_plan_node(const gr_plan *p, int i);
+gr_status gr_plan_begin_nodes(gr_plan *p, const gr_run *r) GR_MUST_CHECK;
+gr_status gr_plan_run_node(gr_plan *p, const gr_run *r, int i) GR_MUST_CHECK;
+
 /* One line per node: kernel, place, bytes; and the sum. */
 void gr_plan_print(const gr_plan *p, gr_text *out);
 

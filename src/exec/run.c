@@ -222,3 +222,27 @@ gr_status gr_plan_run(gr_plan *p, const gr_run *r)
     p->n_runs++;
     return p->device->ops->is_host ? gr_plan_check_fault(p, p->bases.fault) : GR_OK;
 }
+
+/* ---- node by node ---- */
+
+int gr_plan_n_nodes(const gr_plan *p)
+{
+    return p->n_entries;
+}
+
+const gr_node *gr_plan_node(const gr_plan *p, int i)
+{
+    GR_BUG_IF(i < 0 || i >= p->n_entries);
+    return p->entries[i].launch.node;
+}
+
+gr_status gr_plan_begin_nodes(gr_plan *p, const gr_run *r)
+{
+    GR_BUG_IF(!p->is_bound);
+    return gr_plan_place_inputs(p, r->inputs);
+}
+
+gr_status gr_plan_run_node(gr_plan *p, const gr_run *r, int i)
+{
+    return gr_plan_run_entries(p, r, i, i + 1);
+}

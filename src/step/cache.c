@@ -167,6 +167,7 @@ static gr_status make_entry(gr_step *s, gr_role role, const gr_named *feeds, int
     if (!e)
         return GR_ERR_NOMEM;
     e->role = role;
+    e->is_checked = s->checks;
     GR_TRY_GOTO(st, fill_entry(s, e, feeds, n_feeds), fail);
     if (s->n_entries == s->c.max_plans)
         drop_oldest(s);
@@ -195,7 +196,8 @@ gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_f
 
     GR_TRY(gr_step_check_feeds(feeds, n_feeds));
     for (int i = 0; i < s->n_entries && !e; i++)
-        if (same_feeds(s->entries[i], role, feeds, n_feeds))
+        if (s->entries[i]->is_checked == s->checks &&
+            same_feeds(s->entries[i], role, feeds, n_feeds))
             e = s->entries[i];
     if (!e && s->sealed && !s->can_train && gr_role_trains(role))
         return gr_fail(GR_ERR_ARG, "the state was laid out by an evaluation; plan a training "

@@ -316,7 +316,9 @@ static gr_status dump(const build *b, const char *pass)
 
 static gr_status run_pass(build *b, const struct pass *p)
 {
-    if (!p->wanted(b) || (p->optional && is_in_list(b->s->c.without, p->name)))
+    if (!p->wanted(b))
+        return GR_OK;
+    if (p->optional && (b->s->checks || is_in_list(b->s->c.without, p->name)))
         return GR_OK;
     GR_TRY(p->run(b));
     GR_TRY(gr_graph_sort(b->g));

@@ -28,6 +28,7 @@ typedef enum gr_role {
 
 typedef struct gr_entry {
     gr_role role;
+    bool is_checked; /* without optional passes, for looking at each node */
     gr_named *feeds; /* names, types, shapes; mem is NULL. Owned with the names */
     int n_feeds;
     gr_graph *graph;
@@ -67,6 +68,7 @@ struct gr_step {
     int next_slot;
 
     bool use_ema; /* evaluations read averages */
+    bool checks;  /* plans made now are for gr_step_run_checked() */
     int micro;
     int64_t n_updates;
     bool saw_bad_data; /* a fault on a device came to light after its update: see step.h */
@@ -103,6 +105,18 @@ void gr_entry_destroy(gr_step *s, gr_entry *e);
 /* run.c: scalars and inputs up to the device. */
 gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds,
                        double lr) GR_MUST_CHECK;
+
+/* run.c: what is the same for every way to run a training step: senseless calls refused, the
+ * entry of this micro-step, scalars and inputs up and *r made ready, faults taken after it,
+ * and the micro-step counted. */
+gr_status gr_step_check_training(const gr_step *s, const gr_named *feeds, int n_feeds,
+                                 double lr) GR_MUST_CHECK;
+gr_status gr_step_train_entry(gr_step *s, const gr_named *feeds, int n_feeds,
+                              gr_entry **out) GR_MUST_CHECK;
+gr_status gr_step_begin_run(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr,
+                            gr_run *r) GR_MUST_CHECK;
+gr_status gr_step_end_run(gr_step *s, gr_status st) GR_MUST_CHECK;
+void gr_step_count(gr_step *s);
 
 #define GR_SLOT_ALIGN 256 /* of scalars and each input within a slot */
 

@@ -99,21 +99,32 @@ gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_fee
     return gr_step_is_host(s) ? send_host(s, e, feeds, &v) : send_device(s, e, feeds, &v);
 }
 
-static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr)
+gr_status gr_step_begin_run(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr,
+                            gr_run *r)
 {
-    gr_run r = { .inputs = e->inputs, .pool = s->pool };
-    gr_status st;
-
+    *r = (gr_run){ .inputs = e->inputs, .pool = s->pool };
     GR_TRY(gr_step_send(s, e, feeds, n_feeds, lr));
     if (gr_step_is_host(s) && gr_pg_size(s->group) > 1 && gr_role_trains(e->role)) {
-        r.poll = poll_group;
-        r.poll_arg = s->group;
+        r->poll = poll_group;
+        r->poll_arg = s->group;
         s->group->agreed_name = "the learning rate";
         s->group->agreed = lr;
     }
     s->last = e;
-    st = gr_plan_run(e->plan, &r);
+    return GR_OK;
+}
+
+gr_status gr_step_end_run(gr_step *s, gr_status st)
+{
     return gr_step_is_host(s) ? take_fault(s, st) : st;
+}
+
+static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr)
+{
+    gr_run r;
+
+    GR_TRY(gr_step_begin_run(s, e, feeds, n_feeds, lr, &r));
+    return gr_step_end_run(s, gr_plan_run(e->plan, &r));
 }
 
 gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_feeds)
@@ -130,7 +141,7 @@ gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_f
 }
 
 /* What would ruin the weights without a word. */
-static gr_status check_training(const gr_named *feeds, int n_feeds, double lr)
+gr_status gr_step_check_training(const gr_step *s, const gr_named *feeds, int n_feeds, double lr)
 {
     GR_TRY(gr_step_check_feeds(feeds, n_feeds));
     if (!(lr >= 0 && lr <= (double)FLT_MAX))
@@ -139,23 +150,33 @@ static gr_status check_training(const gr_named *feeds, int n_feeds, double lr)
         if (gr_shape_count(&feeds[i].shape) == 0)
             return gr_fail(GR_ERR_ARG, "feed '%s' is empty: there is nothing to train on",
                            feeds[i].name);
+    if (s->saw_bad_data)
+        return gr_fail(GR_ERR_ARG, "an update was made from bad data; restore a snapshot first");
     return GR_OK;
+}
+
+gr_status gr_step_train_entry(gr_step *s, const gr_named *feeds, int n_feeds, gr_entry **out)
+{
+    if (!s->sealed)
+        GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
+    return gr_step_entry(s, train_role(s), feeds, n_feeds, out);
+}
+
+void gr_step_count(gr_step *s)
+{
+    s->micro = (s->micro + 1) % s->c.accumulate;
+    if (s->micro == 0)
+        s->n_updates++;
 }
 
 gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double lr)
 {
     gr_entry *e;
 
-    GR_TRY(check_training(feeds, n_feeds, lr));
-    if (s->saw_bad_data)
-        return gr_fail(GR_ERR_ARG, "an update was made from bad data; restore a snapshot first");
-    if (!s->sealed)
-        GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
-    GR_TRY(gr_step_entry(s, train_role(s), feeds, n_feeds, &e));
+    GR_TRY(gr_step_check_training(s, feeds, n_feeds, lr));
+    GR_TRY(gr_step_train_entry(s, feeds, n_feeds, &e));
     GR_TRY(run_entry(s, e, feeds, n_feeds, lr));
-    s->micro = (s->micro + 1) % s->c.accumulate;
-    if (s->micro == 0)
-        s->n_updates++;
+    gr_step_count(s);
     return GR_OK;
 }
 
