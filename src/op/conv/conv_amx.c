@@ -177,10 +177,11 @@ static bool pack_panel(const gr_conv_panel *p)
 static void block(const gr_conv_block *b)
 {
     const int tiles = gr_amx_tiles(b->n_cols);
-    gr_conv_tiles t = { .n_outer = n_steps(b->run), .n_inner = b->n_taps, .sums = b->sums };
+    gr_conv_tiles t = { .n_outer = n_steps(b->run), .n_inner = b->n_listed, .sums = b->sums };
 
     t.l = b->src;
     t.l_at = b->tap_at;
+    t.list = b->list;
     t.l_outer = b->n_packed * row_bytes(b->low);
     t.l_side =
         (gr_conv_side){ row_bytes(b->low), 64, 16 * row_bytes(b->low), gr_amx_tiles(b->n_lines) };

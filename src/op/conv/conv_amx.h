@@ -11,12 +11,14 @@ typedef struct gr_conv_side {
     int tiles;
 } gr_conv_side;
 
-/* sums = sum over outer o and inner i of left (l + o l_outer + l_at[i]) times right
- * (r + o r_outer + i r_inner): up to 32 x 32, 32 floats from row to row. */
+/* sums = sum over outer o and the inner i of a list of left (l + o l_outer + l_at[i], or
+ * i l_inner when l_at is NULL) times right (r + o r_outer + i r_inner): up to 32 x 32, 32
+ * floats from row to row. */
 typedef struct gr_conv_tiles {
     const char *l, *r;
     const int64_t *l_at;
-    int64_t l_outer, r_outer, r_inner;
+    const int *list; /* n_inner of them */
+    int64_t l_outer, l_inner, r_outer, r_inner;
     int64_t n_outer, n_inner;
     gr_conv_side l_side, r_side;
     float *sums;

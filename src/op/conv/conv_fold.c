@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -22,7 +21,8 @@ typedef struct fold {
     int64_t run, co;    /* of a group; run padded to GR_FOLD_RUN */
     int64_t x_panels, y_panels;
     int64_t x_bytes, y_bytes; /* of a packed panel */
-    size_t at_dense_x, at_dense_y, at_x, at_y, at_sums, at_places, at_slices, slice_bytes;
+    size_t at_dense_x, at_dense_y, at_x, at_y, at_sums, at_places, at_marks, at_lists, at_slices,
+        slice_bytes;
     size_t n_bytes;
     struct fold *other;
 } fold;
@@ -79,6 +79,8 @@ static void lay_out(fold *f, int n_threads)
     f->at_y = take(&at, f->y_panels * f->y_bytes);
     f->at_sums = take(&at, g->n_taps * f->co * f->run * (int64_t)sizeof(float));
     f->at_places = take(&at, f->chunk * (int64_t)sizeof(int64_t));
+    f->at_marks = take(&at, g->n_planes * f->n_x);
+    f->at_lists = take(&at, g->n_taps * (f->chunk / f->isa->line_unit + 1) * (int64_t)sizeof(int));
     f->at_slices = at;
     f->slice_bytes = SUM_BYTES;
     if (f->type_w != GR_F32)
@@ -216,6 +218,43 @@ static void dense_slice(void *arg, int slice, int n_slices)
     }
 }
 
+/* ---- steps that matter ---- */
+
+static int *list_of(const job *j, int64_t tap)
+{
+    return (int *)work_at(j, j->f->at_lists) + tap * (j->f->chunk / j->f->isa->line_unit + 1);
+}
+
+static bool matters(const uint8_t *mark, const int64_t *places, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (mark[i] && places[i] >= 0)
+            return true;
+    return false;
+}
+
+/* Of each tap: how many steps, then which. */
+static void list_slice(void *arg, int slice, int n_slices)
+{
+    const job *j = arg;
+    const fold *f = j->f;
+    const int64_t unit = f->isa->line_unit, *places = work_at(j, f->at_places);
+    const uint8_t *marks = work_at(j, f->at_marks);
+    int64_t lo, hi;
+
+    gr_pool_cut(f->grid->n_taps, 1, slice, n_slices, &lo, &hi);
+    for (int64_t t = lo; t < hi; t++) {
+        const gr_conv_tap *tap = &f->grid->taps[t];
+        const uint8_t *mark = marks + tap->plane * f->n_x + tap->shift - f->grid->lo;
+        int *list = list_of(j, t);
+
+        list[0] = 0;
+        for (int64_t i = 0; i < f->chunk; i += unit)
+            if (matters(mark + i, places + i, unit))
+                list[++list[0]] = (int)(i / unit);
+    }
+}
+
 /* ---- packing ---- */
 
 static bool pack_x_lines(const job *j, int64_t unit, int64_t lo, int64_t hi)
@@ -289,6 +328,10 @@ static void run_block(const job *j, gr_fold_block *b, int64_t x_panel, int64_t y
     b->rows = (int)min64(f->co - row, f->isa->rows);
     b->cols = (int)min64(f->g.run - col, GR_FOLD_RUN);
     b->out = sums_at(j, tap, row) + col;
+    if (f->isa->line_unit > 1) {
+        b->list = list_of(j, tap) + 1;
+        b->n_listed = b->list[-1];
+    }
     f->isa->block(b);
 }
 
@@ -314,24 +357,33 @@ static void fold_slice(void *arg, int slice, int n_slices)
 
 /* ---- the weight's order ---- */
 
+/* Elements one by one, wherever they go. Taps that only ever see padding are 0. */
+static void put_scattered(const job *j, int64_t o, float *row)
+{
+    const fold *f = j->f;
+
+    memset(row, 0, (size_t)(f->g.group_at / f->co) * sizeof(float));
+    for (int t = 0; t < f->grid->n_taps; t++) {
+        const float *sums = sums_at(j, t, o);
+
+        for (int64_t r = 0; r < f->g.run; r++)
+            row[f->g.run_at[r] + f->grid->taps[t].at] = sums[r];
+    }
+}
+
 /* All of output channel o; false: a number is not finite. */
 static bool put_row(const job *j, int64_t o, float *row)
 {
     const fold *f = j->f;
-    const gr_conv_grid *g = f->grid;
-    const int64_t n = f->g.group_at / f->co;
-    const float scale = f->low ? 1 : f->isa->scale;
-    float watch = 0;
+    const int64_t n_taps = f->d.k[0] * f->d.k[1];
 
-    memset(row, 0, (size_t)n * sizeof(float)); /* taps that only ever see padding */
-    for (int64_t r = 0; r < f->g.run; r++)
-        for (int t = 0; t < g->n_taps; t++) {
-            float x = sums_at(j, t, o)[r] * scale;
-
-            row[f->g.run_at[r] + g->taps[t].at] = x;
-            watch += x * 0;
-        }
-    return !isnan(watch);
+    if (f->grid->merged || f->grid->n_taps < n_taps || n_taps > 16)
+        put_scattered(j, o, row);
+    else
+        for (int64_t r = 0; r < f->g.run; r += 16)
+            f->isa->transpose(sums_at(j, 0, o) + r, f->co * f->run, row + r * n_taps, n_taps,
+                              (int)n_taps, (int)min64(f->g.run - r, 16));
+    return f->isa->scale_row(row, f->g.group_at / f->co, f->low ? 1 : f->isa->scale);
 }
 
 static void put_slice(void *arg, int slice, int n_slices)
@@ -367,6 +419,11 @@ static void run_group(job *j)
     j->first = true;
     for (j->lo = 0; j->lo < f->grid->n_lines; j->lo += f->chunk) {
         gr_conv_results_at(f->grid, j->lo, f->chunk, work_at(j, f->at_places));
+        for (int p = 0; p < f->grid->n_planes && f->isa->line_unit > 1; p++)
+            gr_conv_mark_lines(f->grid, p, j->lo + f->grid->lo, f->n_x,
+                               (uint8_t *)work_at(j, f->at_marks) + p * f->n_x);
+        if (f->isa->line_unit > 1)
+            gr_pool_run(j->l->pool, list_slice, j, n_threads);
         gr_pool_run(j->l->pool, dense_slice, j, n_threads);
         gr_pool_run(j->l->pool, pack_slice, j, n_threads);
         gr_pool_run(j->l->pool, fold_slice, j, n_threads);

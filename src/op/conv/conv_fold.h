@@ -11,9 +11,10 @@
  *             block of sums, added to those of earlier chunks               (threads)
  *     sums are put into the weight's order
  *
- * Threads share the blocks of a chunk, never a sum: bits do not depend on their number.
- * Zeros in y meet pixels that are not theirs, so one infinite number in x makes more of the
- * sums NaN than the definition does; none of them is finite in either case.
+ * Steps in which y or a tap's lines are all zeros are left out. Threads share the blocks of a
+ * chunk, never a sum: bits do not depend on their number. Zeros in y meet pixels that are not
+ * theirs, so one infinite number in x makes more of the sums NaN than the definition does; none of
+ * them is finite in either case.
  */
 #ifndef GR_OP_CONV_FOLD_H
 #define GR_OP_CONV_FOLD_H
@@ -40,6 +41,8 @@ typedef struct gr_fold_block {
     int64_t x_step;  /* floats from line to line of dense x */
     int64_t x_lines; /* of a packed panel */
     int64_t n_lines;
+    const int *list; /* n_listed steps of line_unit lines; in the others a side is 0 */
+    int n_listed;
     int rows, cols;
     bool low, add;
     float *out;
@@ -49,7 +52,7 @@ typedef struct gr_fold_block {
 
 typedef struct gr_fold_isa {
     int rows;      /* most channels of y in a panel; of x there are GR_FOLD_RUN */
-    int line_unit; /* chunks are a multiple of this */
+    int line_unit; /* lines of a step: chunks are a multiple; 1: steps are not listed */
     int64_t ahead; /* lines that packing x reads beyond its own; < 0: x stays dense */
     float scale;   /* of sums of f32 */
     int64_t (*y_bytes)(bool low, int64_t n_lines);
@@ -60,6 +63,10 @@ typedef struct gr_fold_isa {
     void (*begin)(void); /* around a thread's blocks */
     void (*end)(void);
     void (*block)(const gr_fold_block *b);
+    /* dst[c][r] = src[r][c]; at most 16 rows and columns. */
+    void (*transpose)(const float *src, int64_t src_stride, float *dst, int64_t dst_stride,
+                      int rows, int cols);
+    bool (*scale_row)(float *row, int64_t n, float by); /* false: not finite */
     void (*widen)(float *dst, const void *src, gr_dtype t, int64_t n);
     void (*narrow)(void *dst, const float *src, gr_dtype t, int64_t n);
 } gr_fold_isa;

@@ -74,18 +74,38 @@ static void add_sums(const gr_fold_block *b)
 
 static void block(const gr_fold_block *b)
 {
-    static const int64_t start = 0;
     const int tiles = gr_amx_tiles(b->rows);
-    gr_conv_tiles t = { .l = b->y, .r = b->x, .l_at = &start, .n_inner = 1, .sums = b->sums };
+    gr_conv_tiles t = { .l = b->y, .r = b->x, .n_outer = 1, .sums = b->sums };
 
-    t.n_outer = b->n_lines / GR_AMX_K;
-    t.l_outer = gr_amx_step_bytes(!b->low, tiles);
+    t.list = b->list;
+    t.n_inner = b->n_listed;
+    t.l_inner = gr_amx_step_bytes(!b->low, tiles);
     t.l_side = (gr_conv_side){ 64, tiles * GR_AMX_TILE, GR_AMX_TILE, tiles };
-    t.r_outer = GR_AMX_K * row_bytes(b->low);
+    t.r_inner = GR_AMX_K * row_bytes(b->low);
     t.r_side = (gr_conv_side){ row_bytes(b->low), 64, b->x_lines * row_bytes(b->low),
                                gr_amx_tiles(b->cols) };
     gr_conv_tiles_run(&t, b->low);
     add_sums(b);
+}
+
+static void transpose(const float *src, int64_t src_stride, float *dst, int64_t dst_stride,
+                      int rows, int cols)
+{
+    gr_matmul_tile_avx512.transpose(src, src_stride, dst, dst_stride, rows, cols);
+}
+
+static bool scale_row(float *row, int64_t n, float by)
+{
+    __m512 sum = _mm512_setzero_ps();
+
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 m = n - i < 16 ? row_mask((int)(n - i)) : (__mmask16)-1;
+        const __m512 x = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, row + i), _mm512_set1_ps(by));
+
+        sum = row_watch(x, sum);
+        _mm512_mask_storeu_ps(row + i, m, x);
+    }
+    return !row_is_unfit_f32(sum);
 }
 
 static void widen(float *dst, const void *src, gr_dtype t, int64_t n)
@@ -111,6 +131,8 @@ const gr_fold_isa gr_fold_isa_amx = {
     .begin = gr_amx_begin,
     .end = gr_amx_end,
     .block = block,
+    .transpose = transpose,
+    .scale_row = scale_row,
     .widen = widen,
     .narrow = narrow,
 };

@@ -12,6 +12,8 @@ const gr_fold_isa gr_fold_isa_avx512 = {
     .begin = nothing,
     .end = nothing,
     .block = block,
+    .transpose = transpose,
+    .scale_row = scale_row,
     .widen = widen,
     .narrow = narrow,
 };

@@ -41,6 +41,23 @@ static void block(const gr_fold_block *b)
     }
 }
 
+static void transpose(const float *src, int64_t src_stride, float *dst, int64_t dst_stride,
+                      int rows, int cols)
+{
+    TILE.transpose(src, src_stride, dst, dst_stride, rows, cols);
+}
+
+static bool scale_row(float *row, int64_t n, float by)
+{
+    float watch = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        row[i] *= by;
+        watch += row[i] * 0;
+    }
+    return watch == 0;
+}
+
 static void widen(float *dst, const void *src, gr_dtype t, int64_t n)
 {
     TILE.widen(dst, src, t, n);

@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 
+#include <string.h>
+
 static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -106,13 +108,22 @@ static void add_taps(gr_conv_grid *g, const gr_conv_dims *d, const axis *y, cons
             int64_t sx = g->merged ? 0 : floor_div(x->off[j], x->step);
             gr_conv_tap *t = &g->taps[g->n_taps++];
 
-            t->shift = sy * g->pitch[1] + sx;
+            t->shift = (sy * g->pitch[1] + sx) * g->inner;
             t->at = y->k[i] * d->k[1] + (g->merged ? 0 : x->k[j]);
             t->plane = plane_of(g, y, x, y->off[i] - sy * y->step,
                                 g->merged ? 0 : x->off[j] - sx * x->step);
             g->lo = min64(g->lo, t->shift);
             g->hi = max64(g->hi, t->shift);
         }
+}
+
+/* As many as fill a tile, where rows are so short that zeros between them would cost. */
+static int64_t choose_inner(int64_t n_images, int64_t cols)
+{
+    for (int64_t inner = 16; inner >= 4; inner /= 2)
+        if (n_images % inner == 0 && cols <= inner)
+            return inner;
+    return 1;
 }
 
 static void set_sizes(gr_conv_grid *g, const gr_conv_dims *d, bool is_data)
@@ -148,11 +159,14 @@ static gr_status grid_init(gr_conv_grid *g, const gr_conv_dims *d, bool is_data,
         axis_lay_out(&a[i]);
         g->pitch[i] = i == 1 && merged ? a[i].size : a[i].pitch;
     }
+    g->inner = merged ? 1 : choose_inner(d->n, g->size[1]);
     if (st == GR_OK && g->size[0] * g->size[1] * d->n > 0) {
+        int64_t groups = d->n / g->inner, last = (groups - 1) * g->pitch[0] + g->size[0] - 1;
+
         g->planes = gr_calloc((size_t)(a[0].n * a[1].n) + 1, sizeof(*g->planes));
         g->taps = gr_calloc((size_t)(a[0].n * a[1].n) + 1, sizeof(*g->taps));
         st = g->planes && g->taps ? GR_OK : GR_ERR_NOMEM;
-        g->n_lines = ((d->n - 1) * g->pitch[0] + g->size[0] - 1) * g->pitch[1] + g->size[1];
+        g->n_lines = (last * g->pitch[1] + g->size[1]) * g->inner;
     }
     if (st == GR_OK && g->taps && a[1].n > 0)
         add_taps(g, d, &a[0], &a[1]);
@@ -236,42 +250,75 @@ static gr_conv_stretch merged_stretch(const gr_conv_grid *g, int64_t at_row, int
     return s;
 }
 
+/* Where a line lies. */
+typedef struct place {
+    int64_t image, y, x; /* image may be outside */
+    int64_t in;          /* number among interleaved images, counted in `image` as well */
+} place;
+
+static place place_of(const gr_conv_grid *g, int64_t line)
+{
+    int64_t pixel = floor_div(line, g->inner), row = floor_div(pixel, g->pitch[1]);
+    int64_t group = floor_div(row, g->pitch[0]);
+    place p = { .in = line - pixel * g->inner, .y = row - group * g->pitch[0] };
+
+    p.x = pixel - row * g->pitch[1];
+    p.image = group * g->inner + p.in;
+    return p;
+}
+
 gr_conv_stretch gr_conv_stretch_at(const gr_conv_grid *g, int plane, int64_t line, int64_t end)
 {
     const gr_conv_plane *p = &g->planes[plane];
-    int64_t row = floor_div(line, g->pitch[1]), x = line - row * g->pitch[1];
-    int64_t image = floor_div(row, g->pitch[0]), y = row - image * g->pitch[0];
-    int64_t left = min64(g->pitch[1] - x, end - line), at_row;
+    const place at = place_of(g, line);
+    const int64_t left = min64((g->pitch[1] - at.x) * g->inner - at.in, end - line);
+    int64_t at_row;
 
-    if (image < 0 || image >= g->n_images || y >= p->rows || x >= p->cols)
+    if (at.image < 0 || at.image >= g->n_images || at.y >= p->rows || at.x >= p->cols)
         return (gr_conv_stretch){ .n = left };
-    at_row = ((image * g->src_h + y * g->step[0] + p->row) * g->src_w) * g->src_c;
+    at_row = ((at.image * g->src_h + at.y * g->step[0] + p->row) * g->src_w) * g->src_c;
     if (g->merged)
-        return merged_stretch(g, at_row, x, left);
-    return (gr_conv_stretch){ .n = min64(left, p->cols - x),
-                              .at = at_row + (x * g->step[1] + p->col) * g->src_c,
-                              .step = g->step[1] * g->src_c,
-                              .from = 0,
-                              .to = g->run };
+        return merged_stretch(g, at_row, at.x, left);
+    return (gr_conv_stretch){
+        .n = min64(left, g->inner > 1 ? g->inner - at.in : p->cols - at.x),
+        .at = at_row + (at.x * g->step[1] + p->col) * g->src_c,
+        .step = (g->inner > 1 ? g->src_h * g->src_w : g->step[1]) * g->src_c,
+        .from = 0,
+        .to = g->run,
+    };
+}
+
+void gr_conv_mark_lines(const gr_conv_grid *g, int plane, int64_t line, int64_t n, uint8_t *mark)
+{
+    for (int64_t i = 0; i < n;) {
+        const gr_conv_stretch s = gr_conv_stretch_at(g, plane, line + i, line + n);
+
+        memset(mark + i, s.to > s.from, (size_t)s.n);
+        i += s.n;
+    }
 }
 
 void gr_conv_results_at(const gr_conv_grid *g, int64_t line, int64_t n, int64_t *at)
 {
-    int64_t row = line / g->pitch[1], x = line - row * g->pitch[1];
-    int64_t image = row / g->pitch[0], y = row - image * g->pitch[0];
+    place p = place_of(g, line);
 
     for (int64_t i = 0; i < n; i++) {
-        int64_t ry = y * g->res_step[0] + g->res_at[0], rx = x * g->res_step[1] + g->res_at[1];
+        int64_t y = p.y * g->res_step[0] + g->res_at[0], x = p.x * g->res_step[1] + g->res_at[1];
 
         at[i] = -1;
-        if (x < g->size[1] && y < g->size[0] && image < g->n_images)
-            at[i] = ((image * g->res_h + ry) * g->res_w + rx) * g->res_c;
-        if (++x < g->pitch[1])
+        if (p.x < g->size[1] && p.y < g->size[0] && p.image < g->n_images)
+            at[i] = ((p.image * g->res_h + y) * g->res_w + x) * g->res_c;
+        p.image++;
+        if (++p.in < g->inner)
             continue;
-        x = 0;
-        if (++y < g->pitch[0])
+        p.image -= g->inner;
+        p.in = 0;
+        if (++p.x < g->pitch[1])
             continue;
-        y = 0;
-        image++;
+        p.x = 0;
+        if (++p.y < g->pitch[0])
+            continue;
+        p.y = 0;
+        p.image += g->inner;
     }
 }

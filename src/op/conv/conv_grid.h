@@ -16,6 +16,11 @@
  * columns, for 2), in each of which a tap is a constant distance again. conv_data with a
  * stride is one such problem, a *grid*, for each of its own phases, with a stride of 1.
  *
+ * Small images of a large batch are *interleaved*: `inner` images stand together, pixel by
+ * pixel, so that zeros come in blocks, which are left out:
+ *
+ *         a a' a" .. (a of all images)  b b' b" ..
+ *
  * With few channels (a network's first layer) the taps of a kernel row are *merged*: a line
  * holds all pixels under that row, which are neighbours in memory.
  */
@@ -36,11 +41,11 @@ typedef struct gr_conv_plane {
 } gr_conv_plane;
 
 typedef struct gr_conv_grid {
-    int64_t n_images;
+    int64_t n_images, inner;     /* inner divides n_images; 1: not interleaved */
     int64_t src_h, src_w, src_c; /* of a pixel: all channels */
     int64_t step[2];             /* source pixels from line to line, row to row */
     int64_t size[2];             /* result rows and columns */
-    int64_t pitch[2];            /* rows from image to image, lines from row to row */
+    int64_t pitch[2];            /* rows from image to image, pixels from row to row */
     int64_t res_h, res_w, res_c; /* the whole result */
     int64_t res_step[2], res_at[2];
     int64_t lo, hi;  /* shifts of all taps lie in [lo, hi]; lo <= 0 <= hi */
@@ -82,6 +87,9 @@ typedef struct gr_conv_stretch {
 /* The stretch that begins with `line` and ends before `end`. Merged lines that touch the
  * image's edge come one by one. */
 gr_conv_stretch gr_conv_stretch_at(const gr_conv_grid *g, int plane, int64_t line, int64_t end);
+
+/* Whether each of the lines [line, line + n) of a plane has anything but zeros. */
+void gr_conv_mark_lines(const gr_conv_grid *g, int plane, int64_t line, int64_t n, uint8_t *mark);
 
 /* Element of the result where each of the lines [line, line + n) goes; -1: nowhere. */
 void gr_conv_results_at(const gr_conv_grid *g, int64_t line, int64_t n, int64_t *at);

@@ -28,8 +28,9 @@ typedef struct sweep {
     int64_t pass; /* channels */
     int64_t n_passes, n_panels;
     int cuts_lines, cuts_cols;
+    bool late;                 /* weights are packed by the slice that uses them, once */
     size_t at_wide, at_slices; /* weights as f32; slices, each of: */
-    size_t at_sums, at_places, at_kept, slice_bytes;
+    size_t at_sums, at_panel, at_places, at_marks, at_lists, at_kept, slice_bytes;
     size_t n_bytes;
     struct sweep *other;
 } sweep;
@@ -103,32 +104,67 @@ static gr_status plan_grid(sweep *s, int i)
     return GR_OK;
 }
 
-static void lay_out(sweep *s)
+/* The most that any grid needs. */
+typedef struct needs {
+    size_t source, panel, lines, marks, lists;
+} needs;
+
+static size_t max_size(size_t a, size_t b)
 {
-    size_t at = 0, source = 0, most = 0;
-    int64_t n_w = s->g.group_at * s->d.groups;
+    return a > b ? a : b;
+}
+
+static needs most_needs(const sweep *s)
+{
+    needs m = { 0 };
 
     for (int i = 0; i < s->g.n; i++) {
         const gr_conv_grid *g = &s->g.grids[i];
-        grid_plan *p = &s->plans[i];
-        size_t n = (size_t)(p->n_packed * g->n_planes * s->isa->line_bytes(s->low, s->pass));
+        const grid_plan *p = &s->plans[i];
+        const int64_t n_blocks = p->chunk / s->isa->lines, n_marks = p->n_packed * g->n_planes;
 
-        p->at_weights = at;
-        at += (size_t)(s->d.groups * s->n_panels * s->n_passes *
-                       s->isa->panel_bytes(s->low, s->pass, g->n_taps));
-        source = source > n ? source : n;
-        most = most > (size_t)p->chunk ? most : (size_t)p->chunk;
+        m.source = max_size(m.source, (size_t)(n_marks * s->isa->line_bytes(s->low, s->pass)));
+        m.panel = max_size(m.panel, (size_t)s->isa->panel_bytes(s->low, s->pass, g->n_taps));
+        m.lines = max_size(m.lines, (size_t)p->chunk);
+        m.marks = max_size(m.marks, (size_t)n_marks);
+        m.lists = max_size(m.lists, (size_t)(n_blocks * (g->n_taps + 1)));
+    }
+    return m;
+}
+
+static size_t take(size_t *at, size_t n_bytes)
+{
+    size_t here = *at;
+
+    *at += gr_round_up(n_bytes, 64);
+    return here;
+}
+
+static void lay_out(sweep *s)
+{
+    const needs m = most_needs(s);
+    size_t at = 0, in = m.source;
+
+    for (int i = 0; i < s->g.n; i++) {
+        int64_t n_panels = s->late ? 0 : s->d.groups * s->n_panels * s->n_passes;
+        int64_t each = s->isa->panel_bytes(s->low, s->pass, s->g.grids[i].n_taps);
+
+        s->plans[i].at_weights = take(&at, (size_t)(n_panels * each));
     }
     s->at_wide = at;
     if (s->type_w != GR_F32)
-        at += gr_round_up((size_t)n_w * sizeof(float), 64);
+        take(&at, (size_t)(s->g.group_at * s->d.groups) * sizeof(float));
     s->at_slices = at;
-    s->at_sums = gr_round_up(source, 64);
-    s->at_places = s->at_sums + (size_t)s->isa->lines * GR_CONV_COLS * sizeof(float);
-    s->at_kept = s->at_places + gr_round_up(most * sizeof(int64_t), 64);
-    s->slice_bytes = s->at_kept;
+    in = gr_round_up(in, 64);
+    s->at_sums = take(&in, (size_t)s->isa->lines * GR_CONV_COLS * sizeof(float));
+    s->at_panel = take(&in, s->late ? m.panel : 0);
+    s->at_places = take(&in, m.lines * sizeof(int64_t));
+    s->at_marks = take(&in, m.marks);
+    s->at_lists = take(&in, m.lists * sizeof(int));
+    s->at_kept = in;
     if (s->type_y != GR_F32 && s->n_passes > 1)
-        s->slice_bytes += gr_round_up(most * (size_t)s->g.cols * sizeof(float), 64);
+        take(&in, m.lines * (size_t)s->g.cols * sizeof(float));
+    s->slice_bytes = in;
     s->n_bytes = at + s->slice_bytes * (size_t)(s->cuts_lines * s->cuts_cols);
 }
 
@@ -164,6 +200,9 @@ static gr_status make(sweep *s, const gr_prepare *p, const gr_conv_isa *isa)
     choose_cuts(s, p->n_threads);
     for (int i = 0; i < s->g.n; i++)
         GR_TRY(plan_grid(s, i));
+    s->late = s->cuts_lines == 1;
+    for (int i = 0; i < s->g.n; i++)
+        s->late = s->late && s->plans[i].chunk >= s->g.grids[i].n_lines;
     lay_out(s);
     return GR_OK;
 }
@@ -226,27 +265,38 @@ static void widen_slice(void *arg, int slice, int n_slices)
                   (const char *)j->l->src[1] + lo * 2, s->type_w, hi - lo);
 }
 
+static bool pack_panel(const job *j, int grid, int64_t group, int64_t panel, int64_t pass,
+                       char *dst)
+{
+    const sweep *s = j->s;
+    gr_conv_panel p = { .grids = &s->g, .grid = &s->g.grids[grid], .low = s->low, .dst = dst };
+
+    p.w = j->w + group * s->g.group_at;
+    p.run_lo = pass * s->pass;
+    p.run = pass_run(s, pass);
+    p.col = panel * s->isa->cols;
+    p.n_cols = (int)min64(s->g.cols - p.col, s->isa->cols);
+    return s->isa->pack_panel(&p);
+}
+
 static void pack_weights_slice(void *arg, int slice, int n_slices)
 {
     job *j = arg;
     const sweep *s = j->s;
     int64_t lo, hi, per_group = s->n_panels * s->n_passes;
+    bool fit = true;
 
     gr_pool_cut(s->d.groups * per_group, 1, slice, n_slices, &lo, &hi);
     for (int64_t i = lo; i < hi; i++)
         for (int grid = 0; grid < s->g.n; grid++) {
             int64_t group = i / per_group, panel = i / s->n_passes % s->n_panels;
-            gr_conv_panel p = { .grids = &s->g, .grid = &s->g.grids[grid], .low = s->low };
+            int64_t pass = i % s->n_passes;
 
-            p.w = j->w + group * s->g.group_at;
-            p.run_lo = i % s->n_passes * s->pass;
-            p.run = pass_run(s, i % s->n_passes);
-            p.col = panel * s->isa->cols;
-            p.n_cols = (int)min64(s->g.cols - p.col, s->isa->cols);
-            p.dst = panel_at(j, grid, group, panel, i % s->n_passes);
-            if (!s->isa->pack_panel(&p))
-                atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+            fit = pack_panel(j, grid, group, panel, pass, panel_at(j, grid, group, panel, pass)) &&
+                  fit;
         }
+    if (!fit)
+        atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
 }
 
 /* ---- lines ---- */
@@ -257,11 +307,47 @@ typedef struct chunk {
     int grid;
     int64_t group, lo, hi; /* result lines */
     int64_t panel_lo, panel_hi;
-    char *source;
+    char *source, *panel;
     float *sums, *kept;
     int64_t *at;
+    uint8_t *marks; /* source lines that are not zeros */
+    int *lists;     /* of each block: how many taps, then which; -1: no line is a result */
     bool unfit;
 } chunk;
+
+/* Whether a tap matters to the n result lines from i on. */
+static bool matters(const chunk *c, const gr_conv_tap *t, int64_t i, int64_t n)
+{
+    const sweep *s = c->j->s;
+    const uint8_t *mark =
+        c->marks + t->plane * s->plans[c->grid].n_packed + t->shift - s->g.grids[c->grid].lo;
+
+    for (int64_t k = i; k < i + n; k++)
+        if (mark[k] && c->at[k] >= 0)
+            return true;
+    return false;
+}
+
+static void list_taps(const chunk *c)
+{
+    const sweep *s = c->j->s;
+    const gr_conv_grid *g = &s->g.grids[c->grid];
+    const int64_t n_packed = s->plans[c->grid].n_packed, n_lines = c->hi - c->lo;
+    int *list = c->lists;
+
+    for (int plane = 0; plane < g->n_planes; plane++)
+        gr_conv_mark_lines(g, plane, c->lo + g->lo, n_packed, c->marks + plane * n_packed);
+    for (int64_t i = 0; i < n_lines; i += s->isa->lines, list += g->n_taps + 1) {
+        const int64_t n = min64(n_lines - i, s->isa->lines);
+
+        list[0] = -1;
+        for (int64_t k = i; k < i + n && list[0] < 0; k++)
+            list[0] = c->at[k] >= 0 ? 0 : -1;
+        for (int t = 0; t < g->n_taps && list[0] >= 0; t++)
+            if (matters(c, &g->taps[t], i, n))
+                list[++list[0]] = t;
+    }
+}
 
 static void run_panel(chunk *c, int64_t panel, int64_t pass)
 {
@@ -271,7 +357,9 @@ static void run_panel(chunk *c, int64_t panel, int64_t pass)
     const int64_t col = panel * s->isa->cols, run = pass_run(s, pass);
     const int64_t line_step = s->isa->line_at(s->low, run, p->n_packed, 0, 1);
     const size_t elem = gr_dtype_bytes(s->type_y);
-    gr_conv_block b = { .panel = panel_at(c->j, c->grid, c->group, panel, pass),
+    const int *list = c->lists;
+    gr_conv_block b = { .panel =
+                            c->panel ? c->panel : panel_at(c->j, c->grid, c->group, panel, pass),
                         .tap_at = p->tap_at + (pass == s->n_passes - 1 ? g->n_taps : 0),
                         .n_taps = g->n_taps,
                         .n_packed = p->n_packed,
@@ -285,9 +373,15 @@ static void run_panel(chunk *c, int64_t panel, int64_t pass)
     w.add = pass > 0;
     w.last = pass == s->n_passes - 1;
     w.cols_kept = s->g.cols;
-    for (int64_t line = c->lo; line < c->hi; line += s->isa->lines) {
+    if (c->panel && !pack_panel(c->j, c->grid, c->group, panel, pass, c->panel))
+        c->unfit = true;
+    for (int64_t line = c->lo; line < c->hi; line += s->isa->lines, list += g->n_taps + 1) {
         const int64_t i = line - c->lo;
 
+        if (list[0] < 0)
+            continue;
+        b.list = list + 1;
+        b.n_listed = list[0];
         b.src = c->source + i * line_step;
         b.n_lines = w.n_lines = (int)min64(c->hi - line, s->isa->lines);
         w.at = c->at + i;
@@ -305,6 +399,7 @@ static void run_chunk(chunk *c)
     gr_conv_pack p = { .grid = g, .src = c->j->l->src[0], .type = s->type_src, .low = s->low };
 
     gr_conv_results_at(g, c->lo, c->hi - c->lo, c->at);
+    list_taps(c);
     p.channel = c->group * s->g.run;
     p.first = c->lo + g->lo;
     p.n = s->plans[c->grid].n_packed;
@@ -328,7 +423,10 @@ static void run_slice(void *arg, int slice, int n_slices)
     int64_t lo, hi;
 
     (void)n_slices;
+    c.panel = s->late ? work + s->at_panel : NULL;
     c.at = (int64_t *)(work + s->at_places);
+    c.marks = (uint8_t *)(work + s->at_marks);
+    c.lists = (int *)(work + s->at_lists);
     c.kept = s->slice_bytes > s->at_kept ? (float *)(work + s->at_kept) : NULL;
     gr_pool_cut(s->n_panels, 1, slice / s->cuts_lines, s->cuts_cols, &c.panel_lo, &c.panel_hi);
     s->isa->begin();
@@ -362,7 +460,8 @@ gr_status gr_conv_sweep_run(const gr_launch *l)
         j.w = (const float *)((char *)l->work + s->at_wide);
         gr_pool_run(l->pool, widen_slice, &j, n_threads);
     }
-    gr_pool_run(l->pool, pack_weights_slice, &j, n_threads);
+    if (!s->late)
+        gr_pool_run(l->pool, pack_weights_slice, &j, n_threads);
     gr_pool_run(l->pool, run_slice, &j, s->cuts_lines * s->cuts_cols);
     if (s->other && atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
         gr_launch again = *l;

@@ -8,7 +8,9 @@
  *
  * (1) An element's sum is made in the same order whatever the chunks and the cuts between
  *     threads: bits do not depend on the thread count.
- * (2) A kernel that meets numbers it cannot do (AMX) says so, and the whole is done again by
+ * (2) Taps that meet nothing but zeros in a block are left out, which changes no bit either.
+ * (3) With one chunk of lines, weights are packed when their turn comes and used from L2.
+ * (4) A kernel that meets numbers it cannot do (AMX) says so, and the whole is done again by
  *     another one.
  */
 #ifndef GR_OP_CONV_SWEEP_H
@@ -47,7 +49,8 @@ typedef struct gr_conv_block {
     const char *src; /* packed lines, at the first line of the block */
     const char *panel;
     const int64_t *tap_at; /* bytes from src to the tap's first line */
-    int n_taps;
+    const int *list;       /* n_listed taps; the others meet zeros only */
+    int n_listed, n_taps;
     int64_t n_packed; /* lines of a plane */
     int64_t run;
     bool low;

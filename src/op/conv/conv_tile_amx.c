@@ -51,11 +51,11 @@ INLINE void run(const gr_conv_tiles *t, const bool low, const bool two_l, const 
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (int64_t o = 0; o < t->n_outer; o++) {
-        const char *r = t->r + o * t->r_outer;
-
-        for (int64_t i = 0; i < t->n_inner; i++, r += t->r_inner) {
-            const char *l = t->l + o * t->l_outer + t->l_at[i];
+    for (int64_t o = 0; o < t->n_outer; o++)
+        for (int64_t n = 0; n < t->n_inner; n++) {
+            const int64_t i = t->list[n];
+            const char *l = t->l + o * t->l_outer + (t->l_at ? t->l_at[i] : i * t->l_inner);
+            const char *r = t->r + o * t->r_outer + i * t->r_inner;
 
             LOAD_L(4, 0, 0);
             if (two_l)
@@ -71,7 +71,6 @@ INLINE void run(const gr_conv_tiles *t, const bool low, const bool two_l, const 
                 NEW_LEFT(2);
             }
         }
-    }
     STORE(0, 0, 0);
     if (two_r)
         STORE(1, 0, 1);

@@ -104,11 +104,11 @@ static void block(const gr_conv_block *b)
     t.s_stride = t.k = b->run;
     t.rows = b->n_lines;
     t.cols = TILE.width;
-    if (b->n_taps == 0)
+    if (b->n_listed == 0)
         memset(b->sums, 0, (size_t)b->n_lines * GR_CONV_COLS * sizeof(float));
-    for (int i = 0; i < b->n_taps; i++) {
-        t.s = (const float *)(b->src + b->tap_at[i]);
-        t.v = (const float *)b->panel + i * b->run * TILE.width;
+    for (int i = 0; i < b->n_listed; i++) {
+        t.s = (const float *)(b->src + b->tap_at[b->list[i]]);
+        t.v = (const float *)b->panel + b->list[i] * b->run * TILE.width;
         t.add = i > 0;
         TILE.tile(&t);
     }
