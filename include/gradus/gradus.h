@@ -9,6 +9,7 @@
 #include "gradus/graph.h"
 #include "gradus/image.h"
 #include "gradus/index.h"
+#include "gradus/loss.h"
 #include "gradus/nn.h"
 #include "gradus/norm.h"
 #include "gradus/ops.h"

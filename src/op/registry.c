@@ -5,6 +5,7 @@
 #include "op/argmax/argmax.h"
 #include "op/assign/assign.h"
 #include "op/attention/attention.h"
+#include "op/classes/classes.h"
 #include "op/collective/collective.h"
 #include "op/conv/conv.h"
 #include "op/gather/gather.h"
@@ -37,6 +38,8 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_conv_data,
     &gr_op_conv_weight,
     &gr_op_reduce,
+    &gr_op_one_hot,
+    &gr_op_confusion,
     &gr_op_random,
     &gr_op_dropout,
     &gr_op_reshape,

@@ -157,6 +157,21 @@ def xent_family():
     yield record("xent of large numbers", xent,
                  [rand(8, 12, lo=-300, hi=300), randint(8, hi=11, dtype=torch.int32)], grad=[0])
 
+    def option(ignore=-100, smoothing=0.0):
+        def run(x, labels, weight=None):
+            loss = torch.nn.functional.cross_entropy(x, labels, weight, reduction="none",
+                                                     ignore_index=ignore,
+                                                     label_smoothing=smoothing)
+            return loss, torch.where(labels == ignore, 0, torch.logsumexp(x, 1))
+        return run
+
+    yield record("xent, ignored", option(ignore=3), [rand(40, 10), randint(40, hi=9)], grad=[0])
+    yield record("xent, smooth", option(smoothing=0.1), [rand(6, 37), randint(6, hi=36)], grad=[0])
+    yield record("xent, weighted", option(), [rand(6, 21), randint(6, hi=20),
+                                              rand(21, lo=0.1, hi=2)], grad=[0])
+    yield record("xent with all options", option(3, 0.25), [rand(40, 21), randint(40, hi=20),
+                                                            rand(21, lo=0.1, hi=2)], grad=[0])
+
 
 def update_family():
     """One step of torch.optim from a given state, at the driver's learning rate."""

@@ -11,6 +11,7 @@
 
 static const driver_family *const families[] = {
     &driver_map,    &driver_matmul, &driver_reduce, &driver_shape,  &driver_scalar, &driver_random,
+    &driver_classes,
     &driver_gather, &driver_xent,   &driver_update, &driver_assign,
     &driver_attention,
     &driver_conv,
@@ -91,8 +92,7 @@ static void check_functions(void)
         const char *name = gr_scalar_name((gr_scalar_fn)fn);
         bool found = fn == GR_FN_CONST; /* fill and "constant" are made of it */
 
-        found =
-            found || has_case(&driver_map, name) || has_case(&driver_scalar, name);
+        found = found || has_case(&driver_map, name) || has_case(&driver_scalar, name);
         if (!found) {
             fprintf(stderr, "scalar function '%s' has no case\n", name);
             exit(1);

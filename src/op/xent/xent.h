@@ -1,9 +1,9 @@
 /*
  * Softmax cross-entropy per row.
- *   softmax_xent       logits [n, c], labels [n] -> loss [n], lse [n]  (log-sum-exp)
- *   softmax_xent_grad  logits, labels, lse, d_loss [n] -> d_logits [n, c]
- * loss and lse are f32, f64 for f64 logits; d_logits has the type of attr (default: the
- * logits').
+ *   softmax_xent       logits [n, c], labels [n], (weight [c]) -> loss [n], lse [n]
+ *   softmax_xent_grad  logits, labels, lse, d_loss [n], (weight [c]) -> d_logits [n, c]
+ * lse is the log-sum-exp. loss and lse are f32, f64 for f64 logits, and so is the weight;
+ * d_logits has the type of attr (default: the logits').
  */
 #ifndef GR_OP_XENT_XENT_H
 #define GR_OP_XENT_XENT_H
@@ -14,12 +14,27 @@
 extern "C" {
 #endif
 
-typedef struct gr_xent_grad_attr {
-    gr_dtype dtype;
-} gr_xent_grad_attr;
+typedef struct gr_xent_attr {
+    gr_dtype dtype; /* of the gradient */
+    bool has_ignore;
+    int64_t ignore;   /* rows of this label have no loss and no gradient */
+    double smoothing; /* of the label, over all classes; in [0, 1] */
+} gr_xent_attr;
 
 extern const gr_op gr_op_softmax_xent, gr_op_softmax_xent_grad;
 extern const gr_kernel gr_softmax_xent_cpu[], gr_softmax_xent_grad_cpu[];
+
+/* The builder of all forms: attr.dtype is set by it. weight may be NULL. */
+gr_value *gr_xent_add(const char *site, gr_graph *g, gr_value *logits, gr_value *labels,
+                      gr_value *weight, gr_xent_attr attr);
+
+/* Whether it is the plain loss: nothing ignored, smoothed or weighted. */
+static inline bool gr_xent_is_plain(const gr_node *n)
+{
+    const gr_xent_attr *at = (const gr_xent_attr *)n->attr;
+
+    return !at->has_ignore && at->smoothing == 0 && n->n_src == (n->n_out == 2 ? 2 : 4);
+}
 
 #ifdef __cplusplus
 }

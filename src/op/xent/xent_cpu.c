@@ -6,6 +6,8 @@
 #include "base/half.h"
 #include "op/xent/xent_kernels.h"
 
+#include <string.h>
+
 #define SLICE_MIN (4 << 10) /* elements that are worth a thread */
 
 typedef struct job {
@@ -31,10 +33,44 @@ static float logit_at(const gr_xent_row *w, int64_t c)
     return gr_f16_to_f32(((const uint16_t *)w->x)[c]);
 }
 
+/* What all rows share. */
+typedef struct options {
+    const float *w;     /* NULL: 1 */
+    float w_sum, share; /* of the weights; e / C */
+    float rest;         /* 1 - e */
+} options;
+
+static options options_of(const gr_launch *l, int n_fixed)
+{
+    const gr_xent_attr *at = (const gr_xent_attr *)l->node->attr;
+    int64_t n = l->node->src[0]->shape.dim[1];
+    options o = { .rest = (float)(1 - at->smoothing) };
+    double sum = 0;
+
+    if (l->node->n_src > n_fixed)
+        o.w = (const float *)l->src[n_fixed];
+    for (int64_t c = 0; o.w && c < n; c++)
+        sum += (double)o.w[c];
+    o.w_sum = o.w ? (float)sum : (float)n;
+    o.share = n > 0 ? (float)(at->smoothing / (double)n) : 0;
+    return o;
+}
+
+static float row_loss(const gr_xent_isa *isa, const gr_xent_row *r, const options *o, float lse,
+                      int64_t label)
+{
+    float y = (lse - logit_at(r, label)) * (o->w ? o->rest * o->w[label] : o->rest);
+
+    if (o->share != 0)
+        y += o->share * (o->w_sum * lse - isa->dot(r, o->w));
+    return y;
+}
+
 static void loss_slice(void *arg, int slice, int n_slices)
 {
     const job *j = arg;
     const gr_launch *l = j->launch;
+    options o = options_of(l, 2);
     float *loss = l->out[0], *lse = l->out[1];
     int64_t lo, hi;
 
@@ -43,8 +79,8 @@ static void loss_slice(void *arg, int slice, int n_slices)
         gr_xent_row w = row_of(l, r);
         int64_t label = gr_xent_label(l, r);
 
-        lse[r] = j->isa->lse(&w);
-        loss[r] = label < 0 ? 0 : lse[r] - logit_at(&w, label);
+        lse[r] = label == GR_XENT_IGNORED ? 0 : j->isa->lse(&w);
+        loss[r] = label < 0 ? 0 : row_loss(j->isa, &w, &o, lse[r], label);
     }
 }
 
@@ -52,6 +88,7 @@ static void grad_slice(void *arg, int slice, int n_slices)
 {
     const job *j = arg;
     const gr_launch *l = j->launch;
+    options o = options_of(l, 4);
     const float *lse = l->src[2], *d_loss = l->src[3];
     gr_dtype to = l->node->out[0].dtype;
     int64_t lo, hi;
@@ -59,10 +96,18 @@ static void grad_slice(void *arg, int slice, int n_slices)
     gr_pool_cut(l->node->src[0]->shape.dim[0], 1, slice, n_slices, &lo, &hi);
     for (int64_t r = lo; r < hi; r++) {
         gr_xent_row w = row_of(l, r);
-        gr_xent_row_grad d = { .type = to, .lse = lse[r], .label = gr_xent_label(l, r) };
+        gr_xent_row_grad d = { .type = to, .lse = lse[r], .label = gr_xent_label(l, r), .w = o.w };
+        float hit;
 
         d.dx = (char *)l->out[0] + (size_t)(r * w.n) * gr_dtype_bytes(to);
-        d.d_loss = d.label < 0 ? 0 : d_loss[r];
+        if (d.label < 0) {
+            memset(d.dx, 0, (size_t)w.n * gr_dtype_bytes(to));
+            continue;
+        }
+        hit = o.w ? o.rest * o.w[d.label] : o.rest;
+        d.whole = (hit + o.share * o.w_sum) * d_loss[r];
+        d.hit = hit * d_loss[r];
+        d.each = o.share * d_loss[r];
         j->isa->grad(&w, &d);
     }
 }

@@ -192,10 +192,16 @@ static gr_status xent_grad_run(const gr_launch *l)
     return gr_cuda_check(cudaGetLastError(), "softmax_xent_grad launch");
 }
 
+static const char *reject_options(const gr_node *n)
+{
+    return gr_xent_is_plain(n) ? NULL : "takes the plain loss only: no ignored label, smoothing "
+                                        "or weights";
+}
+
 const gr_kernel gr_softmax_xent_cuda[] = {
     {
         .name = "rows",
-        .reject = NULL,
+        .reject = reject_options,
         .prepare = NULL,
         .workspace = NULL,
         .run = xent_run,
@@ -208,7 +214,7 @@ const gr_kernel gr_softmax_xent_cuda[] = {
 const gr_kernel gr_softmax_xent_grad_cuda[] = {
     {
         .name = "elements",
-        .reject = NULL,
+        .reject = reject_options,
         .prepare = NULL,
         .workspace = NULL,
         .run = xent_grad_run,

@@ -5,19 +5,25 @@
 #include "op/fault.h"
 #include "op/xent/xent.h"
 
-/* The label of a row; -1, and a fault, when there is no such class. */
+/* What a label says when it is no class. */
+enum { GR_XENT_BAD = -1, GR_XENT_IGNORED = -2 };
+
+/* The label of a row; GR_XENT_BAD, and a fault, when there is no such class. */
 static inline int64_t gr_xent_label(const gr_launch *l, int64_t row)
 {
+    const gr_xent_attr *at = (const gr_xent_attr *)l->node->attr;
     int64_t n_classes = l->node->src[0]->shape.dim[1], c;
 
     if (l->node->src[1]->dtype == GR_I64)
         c = ((const int64_t *)l->src[1])[row];
     else
         c = ((const int32_t *)l->src[1])[row];
+    if (at->has_ignore && c == at->ignore)
+        return GR_XENT_IGNORED;
     if (c >= 0 && c < n_classes)
         return c;
     gr_fault_set(l, c, n_classes, row);
-    return -1;
+    return GR_XENT_BAD;
 }
 
 gr_status gr_xent_ref_run(const gr_launch *l) GR_MUST_CHECK;
@@ -30,17 +36,21 @@ typedef struct gr_xent_row {
     int64_t n;
 } gr_xent_row;
 
-/* Its gradient: f32, bf16 or f16. */
+/* Its gradient: f32, bf16 or f16. dx[c] = whole * p - hit * (c == label) - each * w[c] */
 typedef struct gr_xent_row_grad {
     void *dx;
     gr_dtype type;
-    float lse, d_loss;
+    float lse;
     int64_t label;
+    float whole, hit, each;
+    const float *w; /* NULL: 1 */
 } gr_xent_row_grad;
 
 /* What an instruction set brings. */
 typedef struct gr_xent_isa {
     float (*lse)(const gr_xent_row *r);
+    /* The sum of w[c] x[c]; w NULL: 1 */
+    float (*dot)(const gr_xent_row *r, const float *w);
     void (*grad)(const gr_xent_row *r, const gr_xent_row_grad *d);
 } gr_xent_isa;
 

@@ -41,12 +41,29 @@ INLINE float lse_as(const gr_xent_row *w, const gr_dtype t)
     return top + logf(vec_across_add(sum));
 }
 
-INLINE vec grad_of(vec x, const gr_xent_row_grad *d, int64_t c)
+INLINE float dot_as(const gr_xent_row *r, const float *w, const gr_dtype t)
+{
+    vec sum = vec_set(0);
+    int64_t c = 0;
+
+    for (; c + LANES <= r->n; c += LANES)
+        sum = vec_fma(vec_widen(logit(r, c, t), t), w ? vec_load(w + c) : vec_set(1), sum);
+    if (c < r->n) {
+        const mask m = mask_of(r->n - c);
+
+        sum = vec_fma(vec_widen_masked(logit(r, c, t), t, m),
+                      w ? vec_load_masked(w + c, m) : vec_set(1), sum);
+    }
+    return vec_across_add(sum);
+}
+
+INLINE vec grad_of(vec x, vec w, const gr_xent_row_grad *d, int64_t c)
 {
     const vec p = vec_exp(vec_sub(x, vec_set(d->lse)));
-    const vec hit = vec_keep(mask_lane(d->label - c), vec_set(1), vec_set(0));
+    const vec hit = vec_keep(mask_lane(d->label - c), vec_set(d->hit), vec_set(0));
+    const vec y = vec_sub(vec_mul(p, vec_set(d->whole)), hit);
 
-    return vec_mul(vec_sub(p, hit), vec_set(d->d_loss));
+    return vec_fma(w, vec_set(-d->each), y);
 }
 
 INLINE void grad_as(const gr_xent_row *w, const gr_xent_row_grad *d, const gr_dtype t)
@@ -56,14 +73,23 @@ INLINE void grad_as(const gr_xent_row *w, const gr_xent_row_grad *d, const gr_dt
     int64_t c = 0;
 
     for (; c + LANES <= w->n; c += LANES)
-        vec_narrow_masked(dx + c * bytes, d->type, MASK_ALL,
-                          grad_of(vec_widen(logit(w, c, t), t), d, c));
+        vec_narrow_masked(
+            dx + c * bytes, d->type, MASK_ALL,
+            grad_of(vec_widen(logit(w, c, t), t), d->w ? vec_load(d->w + c) : vec_set(1), d, c));
     if (c < w->n) {
         const mask m = mask_of(w->n - c);
 
         vec_narrow_masked(dx + c * bytes, d->type, m,
-                          grad_of(vec_widen_masked(logit(w, c, t), t, m), d, c));
+                          grad_of(vec_widen_masked(logit(w, c, t), t, m),
+                                  d->w ? vec_load_masked(d->w + c, m) : vec_set(1), d, c));
     }
+}
+
+static float row_dot(const gr_xent_row *r, const float *w)
+{
+    if (r->type == GR_F32)
+        return dot_as(r, w, GR_F32);
+    return r->type == GR_BF16 ? dot_as(r, w, GR_BF16) : dot_as(r, w, GR_F16);
 }
 
 static float row_lse(const gr_xent_row *w)
