@@ -125,6 +125,7 @@ static const driver_case cases[] = {
     { TOP("four smallest", low_4, DRIVER_F32(3, 9)), GOLDEN },
     { TOP("all in order", top_7, DRIVER_F32(5, 7)), COPIES },
     { TOP("many smallest", top_70, DRIVER_F32(11, 100)), COPIES },
+    { TOP("top of long rows", top_4, DRIVER_F32(7, 700)), COPIES },
     { TOP("top of many rows", top_4, DRIVER_F32(300, 40)), COPIES },
     { TOP("top of equals", top_4, DRIVER_RANGE(GR_F32, 2, 2, 3, 9)), .flags = DRIVER_FLOATS | DRIVER_EXACT | DRIVER_SPECIAL },
     { TOP("top of odd numbers", top_7, DRIVER_F32(20, 17)), .flags = DRIVER_FLOATS | DRIVER_EXACT | DRIVER_SPECIAL },

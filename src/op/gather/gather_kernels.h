@@ -39,6 +39,19 @@ static inline int64_t gr_rows_at(const gr_launch *l, const gr_rows *r, int64_t i
     return -1;
 }
 
+/* out = the sum of n rows of `cols` elements each, in their order; 0 without any. */
+typedef struct gr_sum_rows {
+    const void *rows;
+    gr_dtype type; /* f32, bf16 or f16 */
+    int64_t cols;
+    const int32_t *order;
+    int64_t n;
+} gr_sum_rows;
+
+typedef void gr_sum_rows_fn(const gr_sum_rows *s, float *out);
+
+extern gr_sum_rows_fn gr_sum_rows_avx512, gr_sum_rows_avx2;
+
 gr_status gr_gather_ref_run(const gr_launch *l) GR_MUST_CHECK;
 size_t gr_scatter_add_ref_workspace(const gr_node *n, const void *data);
 gr_status gr_scatter_add_ref_run(const gr_launch *l) GR_MUST_CHECK;

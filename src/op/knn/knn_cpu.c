@@ -1,7 +1,7 @@
 /*
  * Nearest neighbours on the CPU, and the list of kernels. Slices take points. A slice turns
- * the coordinates of a sample into columns once, in its own workspace, and keeps a heap of
- * the k nearest while it walks the others in stretches: no matrix of pairs exists.
+ * the coordinates of a sample into columns once, in its own workspace, and keeps the k
+ * nearest while it walks the others in stretches: no matrix of pairs exists.
  */
 #include "base/alloc.h"
 #include "base/cpu.h"
@@ -11,6 +11,7 @@
 #include "op/topk/best.h"
 
 #include <math.h>
+#include <string.h>
 
 #define SLICE_MIN (16 << 10) /* pairs that are worth a thread */
 
@@ -29,18 +30,12 @@ static gr_status prepare(gr_prepare *p)
     return GR_OK;
 }
 
-static size_t heap_bytes(const gr_node *n)
-{
-    const gr_knn_config *at = n->attr;
-
-    return gr_round_up((size_t)at->k * sizeof(uint64_t), 64);
-}
-
 static size_t slice_bytes(const gr_node *n)
 {
+    const gr_knn_config *at = n->attr;
     const gr_shape *s = &n->src[0]->shape;
 
-    return heap_bytes(n) + gr_round_up((size_t)(s->dim[1] * s->dim[2]) * sizeof(float), 64);
+    return gr_best_bytes(at->k) + gr_round_up((size_t)(s->dim[1] * s->dim[2]) * sizeof(float), 64);
 }
 
 static size_t workspace(const gr_node *n, const void *data)
@@ -53,6 +48,7 @@ static size_t workspace(const gr_node *n, const void *data)
 typedef struct job {
     const gr_launch *launch;
     gr_knn_fn *span;
+    const gr_best_isa *isa;
 } job;
 
 static void turn_sample(const gr_launch *l, int64_t sample, float *cols)
@@ -73,49 +69,54 @@ static void turn_sample(const gr_launch *l, int64_t sample, float *cols)
         }
 }
 
-/* The k nearest of point i of a sample into the heap; mask NULL: all are points. */
-static void find(const job *j, gr_knn_span *s, int64_t i, const uint8_t *mask, uint64_t *heap)
+/* Offers points [from, to) of the stretch whose keys are given. */
+static void offer(const job *j, gr_best *b, const gr_knn_span *s, const int32_t *key,
+                  const uint8_t *mask, int64_t from, int64_t to)
 {
-    const gr_knn_config *at = j->launch->node->attr;
-    float d[GR_KNN_SPAN];
-
-    gr_best_start(heap, at->k);
-    s->p = s->cols + i;
-    for (s->at = 0; s->at < s->l && (!mask || mask[i]); s->at += GR_KNN_SPAN) {
-        s->n = s->l - s->at < GR_KNN_SPAN ? s->l - s->at : GR_KNN_SPAN;
-        j->span(s, d);
-        for (int64_t e = 0; e < s->n; e++) {
-            uint64_t key = gr_best_key(gr_best_bits(d[e]), s->at + e);
-
-            if (key < heap[0] && s->at + e != i && (!mask || mask[s->at + e]))
-                gr_best_push(heap, at->k, key);
-        }
-    }
-    gr_best_sort(heap, at->k);
+    if (from < to)
+        j->isa->take(b, key + from, mask ? mask + s->at + from : NULL, s->at + from, to - from);
 }
 
-/* The distance, which is not negative, out of its key. */
-static float distance_of(uint64_t key)
+/* The k nearest of point i of a sample; mask NULL: all are points. */
+static void find(const job *j, gr_knn_span *s, int64_t i, const uint8_t *mask, gr_best *b)
 {
-    uint32_t u = (uint32_t)(key >> 32) ^ 0x80000000u;
+    int32_t key[GR_KNN_SPAN];
+    float d[GR_KNN_SPAN];
+
+    s->p = s->cols + i;
+    for (s->at = 0; s->at < s->l && (!mask || mask[i]); s->at += GR_KNN_SPAN) {
+        int64_t self = i - s->at;
+
+        s->n = s->l - s->at < GR_KNN_SPAN ? s->l - s->at : GR_KNN_SPAN;
+        j->span(s, d);
+        j->isa->keys(key, d, GR_F32, s->n, 0);
+        self = self < 0 || self > s->n ? s->n : self;
+        offer(j, b, s, key, mask, 0, self);
+        offer(j, b, s, key, mask, self + 1, s->n);
+    }
+    j->isa->finish(b);
+}
+
+/* The distance out of its key: one that is not negative is its own bits. */
+static float distance_of(int32_t key)
+{
     float d;
 
-    memcpy(&d, &u, sizeof(d));
+    memcpy(&d, &key, sizeof(d));
     return d;
 }
 
 static void write_out(const gr_launch *l, const gr_knn_span *s, int64_t sample, int64_t i,
-                      const uint64_t *heap)
+                      const gr_best *b)
 {
     const gr_knn_config *at = l->node->attr;
     int64_t row = (sample * s->l + i) * at->k, base = at->in_batch ? sample * s->l : 0;
 
     for (int64_t k = 0; k < at->k; k++) {
-        bool is_missing = heap[k] == GR_BEST_NONE;
-        int64_t to = is_missing ? i : (int64_t)(uint32_t)heap[k];
+        bool is_missing = k >= b->n;
 
-        ((int32_t *)l->out[0])[row + k] = (int32_t)(base + to);
-        ((float *)l->out[1])[row + k] = is_missing ? INFINITY : distance_of(heap[k]);
+        ((int32_t *)l->out[0])[row + k] = (int32_t)(base + (is_missing ? i : b->at[k]));
+        ((float *)l->out[1])[row + k] = is_missing ? INFINITY : distance_of(b->key[k]);
     }
 }
 
@@ -123,10 +124,10 @@ static void run_slice(void *arg, int slice, int n_slices)
 {
     const job *j = arg;
     const gr_launch *l = j->launch;
+    const gr_knn_config *at = l->node->attr;
     const gr_shape *shape = &l->node->src[0]->shape;
     char *work = (char *)l->work + (size_t)slice * slice_bytes(l->node);
-    uint64_t *heap = (void *)work;
-    float *cols = (void *)(work + heap_bytes(l->node));
+    float *cols = (void *)(work + gr_best_bytes(at->k));
     gr_knn_span s = { .cols = cols, .l = shape->dim[1], .d = shape->dim[2] };
     int64_t lo, hi, have = -1;
 
@@ -134,20 +135,22 @@ static void run_slice(void *arg, int slice, int n_slices)
     for (int64_t u = lo; u < hi; u++) {
         int64_t sample = u / s.l, i = u % s.l;
         const uint8_t *mask = l->node->n_src < 2 ? NULL : (const uint8_t *)l->src[1] + sample * s.l;
+        gr_best b;
 
         if (sample != have)
             turn_sample(l, sample, cols);
         have = sample;
-        find(j, &s, i, mask, heap);
-        write_out(l, &s, sample, i, heap);
+        gr_best_start(&b, at->k, work);
+        find(j, &s, i, mask, &b);
+        write_out(l, &s, sample, i, &b);
     }
 }
 
-static gr_status run_with(const gr_launch *l, gr_knn_fn *span)
+static gr_status run_with(const gr_launch *l, gr_knn_fn *span, const gr_best_isa *isa)
 {
     const plan *p = l->data;
     const gr_shape *s = &l->node->src[0]->shape;
-    job j = { .launch = l, .span = span };
+    job j = { .launch = l, .span = span, .isa = isa };
     int n_slices = s->dim[0] * s->dim[1] * s->dim[1] < SLICE_MIN ? 1 : gr_pool_size(l->pool);
 
     gr_pool_run(l->pool, run_slice, &j, n_slices < p->n_threads ? n_slices : p->n_threads);
@@ -170,12 +173,12 @@ static const char *avx2_reject(const gr_node *n)
 
 static gr_status avx512_run(const gr_launch *l)
 {
-    return run_with(l, gr_knn_avx512);
+    return run_with(l, gr_knn_avx512, &gr_best_avx512);
 }
 
 static gr_status avx2_run(const gr_launch *l)
 {
-    return run_with(l, gr_knn_avx2);
+    return run_with(l, gr_knn_avx2, &gr_best_avx2);
 }
 
 const gr_kernel gr_knn_cpu[] = {

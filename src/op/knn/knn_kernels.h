@@ -14,7 +14,7 @@ typedef struct gr_knn_span {
     int64_t l, d, at, n;
 } gr_knn_span;
 
-#define GR_KNN_SPAN 128 /* at most so many points at a time */
+#define GR_KNN_SPAN 128 /* points at a time, at most; as keys in op/topk/best.h */
 
 typedef void gr_knn_fn(const gr_knn_span *s, float *out);
 

@@ -1,7 +1,7 @@
 /*
  * One row of a resampled image by vectors: first the rows of the source, whose elements
- * are neighbours whatever the channels, then the columns of their sum. Included once per
- * instruction set.
+ * are neighbours whatever the channels, then the columns of their sum; or both at once,
+ * where that is less work. Included once per instruction set.
  */
 #include "gradus/tensor.h"
 
@@ -56,17 +56,56 @@ INLINE void cols_pass(const gr_resample_row *r, gr_dtype t)
     }
 }
 
+/* Rows and columns at once. */
+INLINE void sum_both(const gr_resample_row *r, int64_t col, int64_t c, mask m, gr_dtype t)
+{
+    const size_t bytes = t == GR_F32 ? 4 : 2;
+    const gr_tap *first = r->cols->tap + r->cols->first[col];
+    const gr_tap *end = r->cols->tap + r->cols->first[col + 1];
+    vec y = vec_set(0);
+
+    for (int64_t i = 0; i < r->n_rows; i++)
+        for (const gr_tap *tap = first; tap < end; tap++) {
+            const int64_t at = (r->row[i].at * r->width + tap->at) * r->channels + c;
+
+            y = vec_fma(vec_set(r->row[i].w * tap->w),
+                        vec_widen_masked((const char *)r->src + (size_t)at * bytes, t, m), y);
+        }
+    vec_narrow_masked((char *)r->out + (size_t)(col * r->channels + c) * bytes, t, m, y);
+}
+
+INLINE void both_pass(const gr_resample_row *r, gr_dtype t)
+{
+    for (int64_t col = 0; col < r->cols->n; col++) {
+        int64_t c = 0;
+
+        for (; c + LANES <= r->channels; c += LANES)
+            sum_both(r, col, c, MASK_ALL, t);
+        if (c < r->channels)
+            sum_both(r, col, c, mask_of(r->channels - c), t);
+    }
+}
+
+/* Additions per channel: rows times taps at once, else rows times columns, and taps. */
+INLINE void passes(const gr_resample_row *r, gr_dtype t)
+{
+    const int64_t n_taps = r->cols->first[r->cols->n];
+
+    if (r->n_rows * n_taps <= r->n_rows * r->width + n_taps) {
+        both_pass(r, t);
+        return;
+    }
+    rows_pass(r, t);
+    cols_pass(r, t);
+}
+
 /* The type is a constant in each call, so that no loop asks for it. */
 static void resample_row(const gr_resample_row *r)
 {
-    if (r->type == GR_F32) {
-        rows_pass(r, GR_F32);
-        cols_pass(r, GR_F32);
-    } else if (r->type == GR_BF16) {
-        rows_pass(r, GR_BF16);
-        cols_pass(r, GR_BF16);
-    } else {
-        rows_pass(r, GR_F16);
-        cols_pass(r, GR_F16);
-    }
+    if (r->type == GR_F32)
+        passes(r, GR_F32);
+    else if (r->type == GR_BF16)
+        passes(r, GR_BF16);
+    else
+        passes(r, GR_F16);
 }

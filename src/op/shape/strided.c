@@ -1,15 +1,84 @@
 /* Strided copies on the CPU; see strided.h. */
 #include "op/shape/strided.h"
 
+#include "base/cpu.h"
+
 #include <string.h>
 
-#define TILE        GR_TURN_ROWS
 #define PIECE_BYTES ((size_t)32 << 10) /* a longer row is cut, so that threads can share it */
+#define THIN        4                  /* planes this narrow are not worth tiles */
+#define THIN_ROWS   256                /* of a thin plane in one unit */
 
 void gr_strided_steps(const gr_shape *s, int64_t *step)
 {
     for (int d = s->n_dims - 1; d >= 0; d--)
         step[d] = d == s->n_dims - 1 ? 1 : step[d + 1] * s->dim[d + 1];
+}
+
+/* ---- turned planes ---- */
+
+/* A row of the result at a time, in tiles of 16 x 16; thin planes a column at a time. */
+#define TURN(type)                                                                 \
+    static void turn_##type(const gr_turn *t)                                      \
+    {                                                                              \
+        type *dst = t->dst;                                                        \
+        const type *src = t->src;                                                  \
+                                                                                   \
+        for (int64_t c = 0; c < t->cols; c += GR_TURN_ROWS) {                      \
+            int64_t end = t->cols - c < GR_TURN_ROWS ? t->cols : c + GR_TURN_ROWS; \
+                                                                                   \
+            for (int64_t r = 0; r < t->rows; r++)                                  \
+                for (int64_t i = c; i < end; i++)                                  \
+                    dst[r * t->dst_step + i] = src[i * t->src_step + r];           \
+        }                                                                          \
+    }                                                                              \
+    static void thin_##type(const gr_turn *t)                                      \
+    {                                                                              \
+        type *dst = t->dst;                                                        \
+        const type *src = t->src;                                                  \
+        const int64_t to = t->dst_step, from = t->src_step;                        \
+                                                                                   \
+        for (int64_t r = 0; t->cols == 3 && r < t->rows; r++) {                    \
+            dst[r * to] = src[r];                                                  \
+            dst[r * to + 1] = src[from + r];                                       \
+            dst[r * to + 2] = src[2 * from + r];                                   \
+        }                                                                          \
+        for (int64_t r = 0; t->cols == 4 && r < t->rows; r++) {                    \
+            dst[r * to] = src[r];                                                  \
+            dst[r * to + 1] = src[from + r];                                       \
+            dst[r * to + 2] = src[2 * from + r];                                   \
+            dst[r * to + 3] = src[3 * from + r];                                   \
+        }                                                                          \
+        for (int64_t c = 0; t->cols < 3 && c < t->cols; c++)                       \
+            for (int64_t r = 0; r < t->rows; r++)                                  \
+                dst[r * to + c] = src[c * from + r];                               \
+    }
+TURN(uint8_t)
+TURN(uint16_t)
+TURN(uint32_t)
+TURN(uint64_t)
+
+static gr_turn_fn *plain_turn(size_t elem_bytes, bool is_thin)
+{
+    switch (elem_bytes) {
+    case 1: return is_thin ? thin_uint8_t : turn_uint8_t;
+    case 2: return is_thin ? thin_uint16_t : turn_uint16_t;
+    case 4: return is_thin ? thin_uint32_t : turn_uint32_t;
+    case 8: return is_thin ? thin_uint64_t : turn_uint64_t;
+    default: GR_BUG_IF(true);
+    }
+}
+
+/* Few rows or columns would leave a tile mostly empty. */
+static gr_turn_fn *best_turn(size_t elem_bytes, int64_t rows, int64_t cols)
+{
+    if (cols <= THIN || rows <= THIN || elem_bytes == 1 || elem_bytes == 8)
+        return plain_turn(elem_bytes, cols <= THIN);
+    if (gr_cpu_has_avx512())
+        return elem_bytes == 4 ? gr_turn_4_avx512 : gr_turn_2_avx512;
+    if (gr_cpu_has_avx2())
+        return elem_bytes == 4 ? gr_turn_4_avx2 : gr_turn_2_avx2;
+    return plain_turn(elem_bytes, false);
 }
 
 /* ---- planning ---- */
@@ -39,15 +108,31 @@ static void join(gr_strided *s)
     s->n_dims = n;
 }
 
-static bool is_turned(const gr_strided *s)
+static void add_walk(gr_strided *s, int64_t dim, int64_t from, int64_t to)
 {
-    return s->fast >= 0 && s->fast != s->n_dims - 1 && s->to[s->n_dims - 1] == 1;
+    s->walk[s->n_walks++] = (gr_walk){ dim, from, to };
+    s->n_units *= dim;
+}
+
+static void plan_turned(gr_strided *s)
+{
+    int last = s->n_dims - 1;
+    int64_t rows = s->dim[s->fast];
+
+    s->turn = best_turn(s->elem_bytes, rows, s->dim[last]);
+    s->strip = s->dim[last] <= THIN ? THIN_ROWS : GR_TURN_ROWS;
+    for (int d = 0; d < last; d++)
+        if (d != s->fast)
+            add_walk(s, s->dim[d], s->from[d], s->to[d]);
+    add_walk(s, (rows + s->strip - 1) / s->strip, s->strip, s->strip * s->to[s->fast]);
 }
 
 void gr_strided_plan(gr_strided *s)
 {
     int last;
 
+    s->n_walks = 0;
+    s->n_units = 1;
     for (int d = 0; d < s->n_dims; d++)
         if (s->dim[d] == 0) {
             s->n_units = 0;
@@ -59,13 +144,72 @@ void gr_strided_plan(gr_strided *s)
     for (int d = 0; d < s->n_dims; d++)
         if (s->from[d] == 1)
             s->fast = d;
-    s->n_units = 1;
-    s->piece = s->dim[last];
+    s->strip = 0;
+    if (s->fast >= 0 && s->fast != last && s->to[last] == 1) {
+        plan_turned(s);
+        return;
+    }
     for (int d = 0; d < last; d++)
-        s->n_units *= is_turned(s) && d == s->fast ? (s->dim[d] + TILE - 1) / TILE : s->dim[d];
-    if (!is_turned(s) && (size_t)s->piece * s->elem_bytes > PIECE_BYTES) {
+        add_walk(s, s->dim[d], s->from[d], s->to[d]);
+    s->piece = s->dim[last];
+    if ((size_t)s->piece * s->elem_bytes > PIECE_BYTES) {
         s->piece = (int64_t)(PIECE_BYTES / s->elem_bytes);
-        s->n_units *= (s->dim[last] + s->piece - 1) / s->piece;
+        add_walk(s, (s->dim[last] + s->piece - 1) / s->piece, s->piece * s->from[last],
+                 s->piece * s->to[last]);
+    }
+}
+
+/* ---- walking ---- */
+
+/* A place of the walks, and the element offsets that belong to it. */
+typedef struct place {
+    int64_t i[GR_MAX_DIMS];
+    int64_t from, to;
+} place;
+
+static void place_at(const gr_strided *s, int64_t u, place *p)
+{
+    p->from = p->to = 0;
+    for (int d = s->n_walks - 1; d >= 0; d--) {
+        p->i[d] = u % s->walk[d].dim;
+        u /= s->walk[d].dim;
+        p->from += p->i[d] * s->walk[d].from;
+        p->to += p->i[d] * s->walk[d].to;
+    }
+}
+
+/* n places on in the last walk, which it may end but not pass. */
+static void place_step(const gr_strided *s, place *p, int64_t n)
+{
+    int d = s->n_walks - 1;
+
+    p->i[d] += n;
+    p->from += n * s->walk[d].from;
+    p->to += n * s->walk[d].to;
+    for (; p->i[d] == s->walk[d].dim && d > 0; d--) {
+        p->i[d] = 0;
+        p->from += s->walk[d - 1].from - s->walk[d].dim * s->walk[d].from;
+        p->to += s->walk[d - 1].to - s->walk[d].dim * s->walk[d].to;
+        p->i[d - 1]++;
+    }
+}
+
+static void run_turned(const gr_strided *s, int64_t lo, int64_t hi)
+{
+    int last = s->n_dims - 1, inner = s->n_walks - 1;
+    int64_t bytes = (int64_t)s->elem_bytes, rows = s->dim[s->fast];
+    gr_turn t = { .dst_step = s->to[s->fast], .src_step = s->from[last], .cols = s->dim[last] };
+    place p;
+
+    place_at(s, lo, &p);
+    for (int64_t u = lo; u < hi; u++) {
+        int64_t left = rows - p.i[inner] * s->strip;
+
+        t.rows = left < s->strip ? left : s->strip;
+        t.src = s->src + p.from * bytes;
+        t.dst = s->dst + p.to * bytes;
+        s->turn(&t);
+        place_step(s, &p, 1);
     }
 }
 
@@ -95,7 +239,9 @@ static void copy_rows(const run *r)
         COPY_ROWS(8)
         COPY_ROWS(12)
         COPY_ROWS(16)
+        COPY_ROWS(24)
         COPY_ROWS(32)
+        COPY_ROWS(48)
         COPY_ROWS(64)
         COPY_ROWS(128)
     default:
@@ -131,135 +277,53 @@ static void copy_singles(const gr_strided *s, char *dst, const char *src, int64_
     }
 }
 
-/* Element offsets of both sides at row `u` of the dimensions before the last; returns the
- * place in the dimension before the last. */
-static int64_t find_row(const gr_strided *s, int64_t u, int64_t *from, int64_t *to)
+/* One row, or a piece of one: `at` is where the piece begins in it. */
+static void copy_one(const gr_strided *s, const place *p, int64_t at)
 {
-    int64_t inner = 0;
+    int last = s->n_dims - 1;
+    int64_t bytes = (int64_t)s->elem_bytes, left = s->dim[last] - at;
+    int64_t n = left < s->piece ? left : s->piece;
 
-    *from = *to = 0;
-    for (int d = s->n_dims - 2; d >= 0; d--) {
-        int64_t i = u % s->dim[d];
-
-        u /= s->dim[d];
-        inner = d == s->n_dims - 2 ? i : inner;
-        *from += i * s->from[d];
-        *to += i * s->to[d];
-    }
-    return inner;
+    if (s->from[last] == 1 && s->to[last] == 1)
+        memcpy(s->dst + p->to * bytes, s->src + p->from * bytes, (size_t)(n * bytes));
+    else
+        copy_singles(s, s->dst + p->to * bytes, s->src + p->from * bytes, n);
 }
 
-/* Units [lo, hi) of whole rows: as many at a time as the dimension before the last has. */
+/* As many whole rows at a time as the last walk has. */
 static void run_rows(const gr_strided *s, int64_t lo, int64_t hi)
 {
-    int last = s->n_dims - 1;
+    int last = s->n_dims - 1, inner = s->n_walks - 1;
     int64_t bytes = (int64_t)s->elem_bytes;
-    bool whole = s->from[last] == 1 && s->to[last] == 1;
+    bool is_whole = s->from[last] == 1 && s->to[last] == 1;
+    run r = { .n_bytes = (size_t)(s->dim[last] * bytes) };
+    place p;
 
-    for (int64_t u = lo; u < hi;) {
-        int64_t from, to, inner = find_row(s, u, &from, &to);
-        int64_t n = last > 0 ? s->dim[last - 1] - inner : 1;
-        run r = { .dst = s->dst + to * bytes, .src = s->src + from * bytes };
+    r.dst_step = s->walk[inner].to * bytes;
+    r.src_step = s->walk[inner].from * bytes;
+    place_at(s, lo, &p);
+    for (int64_t u = lo; u < hi; u += r.n) {
+        int64_t left = s->walk[inner].dim - p.i[inner];
 
-        r.n = n < hi - u ? n : hi - u;
-        r.dst_step = last > 0 ? s->to[last - 1] * bytes : 0;
-        r.src_step = last > 0 ? s->from[last - 1] * bytes : 0;
-        r.n_bytes = (size_t)(s->dim[last] * bytes);
-        if (whole)
+        r.n = !is_whole ? 1 : left < hi - u ? left : hi - u;
+        r.dst = s->dst + p.to * bytes;
+        r.src = s->src + p.from * bytes;
+        if (is_whole)
             copy_rows(&r);
-        for (int64_t i = 0; !whole && i < r.n; i++)
-            copy_singles(s, r.dst + i * r.dst_step, r.src + i * r.src_step, s->dim[last]);
-        u += r.n;
+        else
+            copy_one(s, &p, 0);
+        place_step(s, &p, r.n);
     }
 }
 
-/* Units [lo, hi) of pieces of long rows. */
 static void run_pieces(const gr_strided *s, int64_t lo, int64_t hi)
 {
-    int last = s->n_dims - 1;
-    int64_t bytes = (int64_t)s->elem_bytes, per_row = (s->dim[last] + s->piece - 1) / s->piece;
+    place p;
 
+    place_at(s, lo, &p);
     for (int64_t u = lo; u < hi; u++) {
-        int64_t from, to, at = u % per_row * s->piece;
-        int64_t n = s->dim[last] - at < s->piece ? s->dim[last] - at : s->piece;
-        const char *src;
-        char *dst;
-
-        find_row(s, u / per_row, &from, &to);
-        src = s->src + (from + at * s->from[last]) * bytes;
-        dst = s->dst + (to + at * s->to[last]) * bytes;
-        if (s->from[last] == 1 && s->to[last] == 1)
-            memcpy(dst, src, (size_t)(n * bytes));
-        else
-            copy_singles(s, dst, src, n);
-    }
-}
-
-/* ---- turned planes ---- */
-
-#define STRIP(type)                                                      \
-    static void strip_##type(const gr_turn *t)                           \
-    {                                                                    \
-        type *dst = t->dst;                                              \
-        const type *src = t->src;                                        \
-                                                                         \
-        for (int64_t c = 0; c < t->cols; c += TILE) {                    \
-            int64_t end = t->cols - c < TILE ? t->cols : c + TILE;       \
-                                                                         \
-            for (int64_t r = 0; r < t->rows; r++)                        \
-                for (int64_t i = c; i < end; i++)                        \
-                    dst[r * t->dst_step + i] = src[i * t->src_step + r]; \
-        }                                                                \
-    }
-STRIP(uint8_t)
-STRIP(uint16_t)
-STRIP(uint32_t)
-STRIP(uint64_t)
-
-static gr_turn_fn *turn_of(size_t elem_bytes)
-{
-    switch (elem_bytes) {
-    case 1: return strip_uint8_t;
-    case 2: return strip_uint16_t;
-    case 4: return strip_uint32_t;
-    case 8: return strip_uint64_t;
-    default: GR_BUG_IF(true);
-    }
-}
-
-/* Where unit u begins; *rows: elements along `fast` in its strip. */
-static void find_strip(const gr_strided *s, int64_t u, int64_t *from, int64_t *to, int64_t *rows)
-{
-    *from = *to = 0;
-    *rows = 1;
-    for (int d = s->n_dims - 2; d >= 0; d--) {
-        int64_t n = d == s->fast ? (s->dim[d] + TILE - 1) / TILE : s->dim[d];
-        int64_t i = u % n;
-
-        u /= n;
-        if (d == s->fast) {
-            i *= TILE;
-            *rows = s->dim[d] - i < TILE ? s->dim[d] - i : TILE;
-        }
-        *from += i * s->from[d];
-        *to += i * s->to[d];
-    }
-}
-
-static void run_turned(const gr_strided *s, int64_t lo, int64_t hi)
-{
-    int last = s->n_dims - 1;
-    int64_t bytes = (int64_t)s->elem_bytes;
-    gr_turn_fn *turn = turn_of(s->elem_bytes);
-    gr_turn t = { .dst_step = s->to[s->fast], .src_step = s->from[last], .cols = s->dim[last] };
-
-    for (int64_t u = lo; u < hi; u++) {
-        int64_t from, to;
-
-        find_strip(s, u, &from, &to, &t.rows);
-        t.src = s->src + from * bytes;
-        t.dst = s->dst + to * bytes;
-        turn(&t);
+        copy_one(s, &p, p.i[s->n_walks - 1] * s->piece);
+        place_step(s, &p, 1);
     }
 }
 
@@ -270,8 +334,12 @@ void gr_strided_run(const gr_strided *s, int slice, int n_slices)
     if (s->n_units == 0)
         return;
     gr_pool_cut(s->n_units, 1, slice, n_slices, &lo, &hi);
-    if (is_turned(s))
+    if (lo == hi)
+        return;
+    if (s->strip > 0)
         run_turned(s, lo, hi);
+    else if (s->n_walks == 0)
+        copy_one(s, &(place){ { 0 }, 0, 0 }, 0);
     else if (s->piece < s->dim[s->n_dims - 1])
         run_pieces(s, lo, hi);
     else

@@ -1,14 +1,13 @@
 /*
- * Copies between strided places: what transpose, concat, split, slice, pad and flip have
- * in common. Elements are moved by their size, not their type.
+ * Copies between strided places: what transpose, slice, pad and flip have in common.
+ * Elements are moved by their size, not their type.
  *
  * Dimensions that both sides step through as through one are joined first; what is left
  * is one of three cases:
  *
  *   rows     the last dimension is contiguous on both sides: rows are copied whole
  *   turned   it is contiguous in the result, another one in the source: the two span a
- *            plane, which is turned in tiles that fit L1, so that every line fetched is
- *            used up
+ *            plane, which is turned in tiles, so that every line fetched is used up
  *   single   neither: element by element
  *
  * A slice writes its own part of the result; nothing is added, so bits cannot depend on
@@ -21,6 +20,27 @@
 
 #define GR_STRIDED_SLICE_MIN ((size_t)32 << 10) /* bytes that are worth a thread */
 
+/* A stretch of a turned plane: `rows` rows of the result, `cols` long, dst_step apart;
+ * element (r, c) comes from src[c * src_step + r]. Steps are in elements. */
+typedef struct gr_turn {
+    void *dst;
+    const void *src;
+    int64_t dst_step, src_step;
+    int64_t rows, cols;
+} gr_turn;
+
+typedef void gr_turn_fn(const gr_turn *t);
+
+#define GR_TURN_ROWS 16 /* what the vector kernels take at most */
+
+/* Elements of 4 and of 2 bytes. */
+extern gr_turn_fn gr_turn_4_avx512, gr_turn_2_avx512, gr_turn_4_avx2, gr_turn_2_avx2;
+
+/* A dimension that is walked around the innermost part. */
+typedef struct gr_walk {
+    int64_t dim, from, to;
+} gr_walk;
+
 typedef struct gr_strided {
     /* Filled by the caller: the address of element 0 on both sides, and for each dimension
      * of the result, outermost first, its length and the elements between neighbours. */
@@ -31,9 +51,13 @@ typedef struct gr_strided {
     int64_t dim[GR_MAX_DIMS], from[GR_MAX_DIMS], to[GR_MAX_DIMS];
 
     /* Found by gr_strided_plan(). */
-    int fast;        /* the dimension with from == 1; -1: none */
-    int64_t n_units; /* rows or pieces of them, or strips of a turned plane */
-    int64_t piece;   /* elements of a row in one unit */
+    int fast;         /* the dimension with from == 1; -1: none */
+    int64_t strip;    /* rows of a turned plane in one unit; 0: it is not turned */
+    int64_t piece;    /* elements of a row in one unit */
+    gr_turn_fn *turn; /* for turned planes */
+    int n_walks;      /* units are all places of the walks, the last one fastest */
+    gr_walk walk[GR_MAX_DIMS];
+    int64_t n_units;
 } gr_strided;
 
 /* Dense steps of a shape into `step`, in elements. */
@@ -41,19 +65,5 @@ void gr_strided_steps(const gr_shape *s, int64_t *step);
 void gr_strided_plan(gr_strided *s);
 /* One slice's share of a planned copy. */
 void gr_strided_run(const gr_strided *s, int slice, int n_slices);
-
-/* How turned planes are moved. `strip` writes `rows` rows of the result, `cols` long,
- * dst_step apart; element (r, c) comes from src[c * src_step + r]. rows <= GR_TURN_ROWS.
- * By size of an element: 1, 2, 4, 8 bytes. */
-#define GR_TURN_ROWS 16
-
-typedef struct gr_turn {
-    void *dst;
-    const void *src;
-    int64_t dst_step, src_step; /* elements */
-    int64_t rows, cols;
-} gr_turn;
-
-typedef void gr_turn_fn(const gr_turn *t);
 
 #endif

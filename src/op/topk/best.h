@@ -1,78 +1,59 @@
 /*
- * The k best of a stream of keys, best first at the end. A key is one number: what decides
- * in the upper half (smaller is better), the place of the element in the lower half, so
- * that of equals the first one wins and every order is total.
+ * The k best of a stream of keys: smaller is better, and of equals the earlier one.
  *
- * A heap with the worst key on top: a key that is no better costs one comparison.
+ * Keys that are no better than the k-th so far are dropped as they come; the others are
+ * kept in a buffer, and when that is full, each one's rank is counted against all others
+ * and the best k stay. Nothing branches on a key, so random data costs what sorted data
+ * costs. The loops are compiled once per instruction set (best_body.h).
  */
 #ifndef GR_OP_TOPK_BEST_H
 #define GR_OP_TOPK_BEST_H
 
-#include <stdint.h>
-#include <string.h>
+#include "gradus/tensor.h"
 
-#define GR_BEST_NONE UINT64_MAX /* worse than every key */
+#define GR_BEST_SPAN 128 /* keys that are offered at a time, at most */
+#define GR_BEST_MORE 48  /* keys beyond k before the ranks are counted, less a vector */
 
-/* Bits of x such that smaller numbers give smaller bits; both zeros are equal, NaN is
- * greatest. */
-static inline uint32_t gr_best_bits(float x)
+typedef struct gr_best {
+    int32_t *key, *key_2; /* room for all kept; for the best and one that is not */
+    int32_t *at, *at_2;   /* places that belong to the keys */
+    int64_t k, n;         /* wanted; kept now */
+    int64_t limit;        /* keys from here on are dropped */
+} gr_best;
+
+/* A multiple of 16, so that vectors may read beyond what is kept. */
+static inline int64_t gr_best_room(int64_t k)
 {
-    uint32_t u;
-
-    x += 0.0f; /* -0 becomes 0 */
-    memcpy(&u, &x, sizeof(u));
-    if (x != x)
-        return UINT32_MAX;
-    return u & 0x80000000u ? ~u : u | 0x80000000u;
+    return (k + GR_BEST_MORE + 32) / 16 * 16;
 }
 
-static inline uint64_t gr_best_key(uint32_t bits, int64_t at)
+static inline size_t gr_best_bytes(int64_t k)
 {
-    return (uint64_t)bits << 32 | (uint32_t)at;
+    return (size_t)(4 * gr_best_room(k)) * sizeof(int32_t);
 }
 
-/* Lets heap[i] sink among the first n. */
-static inline void gr_best_sink(uint64_t *heap, int64_t n, int64_t i)
+/* Begins; `mem` has gr_best_bytes(k). */
+static inline void gr_best_start(gr_best *b, int64_t k, void *mem)
 {
-    const uint64_t key = heap[i];
-
-    for (;;) {
-        int64_t child = 2 * i + 1;
-
-        if (child + 1 < n && heap[child + 1] > heap[child])
-            child++;
-        if (child >= n || heap[child] <= key)
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = key;
+    b->k = k;
+    b->n = 0;
+    b->limit = (int64_t)INT32_MAX + 1;
+    b->key = (int32_t *)mem;
+    b->key_2 = b->key + gr_best_room(k);
+    b->at = b->key_2 + gr_best_room(k);
+    b->at_2 = b->at + gr_best_room(k);
 }
 
-static inline void gr_best_start(uint64_t *heap, int64_t k)
-{
-    for (int64_t i = 0; i < k; i++)
-        heap[i] = GR_BEST_NONE;
-}
+typedef struct gr_best_isa {
+    /* n <= GR_BEST_SPAN numbers of type t (f32, bf16, f16) as keys: smallest first, both
+     * zeros equal, NaN greatest; turn -1: greatest first. */
+    void (*keys)(int32_t *key, const void *x, gr_dtype t, int64_t n, int32_t turn);
+    /* Offers n keys of places at, at + 1, ..; ok (may be NULL): only where it is not 0. */
+    void (*take)(gr_best *b, const int32_t *key, const uint8_t *ok, int64_t at, int64_t n);
+    /* Afterwards key[0..n) and at[0..n) are the best, n <= k, in order. */
+    void (*finish)(gr_best *b);
+} gr_best_isa;
 
-static inline void gr_best_push(uint64_t *heap, int64_t k, uint64_t key)
-{
-    if (key >= heap[0])
-        return;
-    heap[0] = key;
-    gr_best_sink(heap, k, 0);
-}
-
-/* From a heap to a list in order. */
-static inline void gr_best_sort(uint64_t *heap, int64_t k)
-{
-    for (int64_t n = k - 1; n > 0; n--) {
-        uint64_t top = heap[0];
-
-        heap[0] = heap[n];
-        heap[n] = top;
-        gr_best_sink(heap, n, 0);
-    }
-}
+extern const gr_best_isa gr_best_avx512, gr_best_avx2;
 
 #endif

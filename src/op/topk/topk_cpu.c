@@ -1,10 +1,11 @@
-/* Top k on the CPU: slices take rows, each with a heap of its own in the workspace. And the
- * list of kernels. */
+/* Top k on the CPU: slices take rows, each with a buffer of its own in the workspace. And
+ * the list of kernels. */
 #include "base/alloc.h"
-#include "base/half.h"
-#include "base/size.h"
+#include "base/cpu.h"
 #include "op/topk/best.h"
 #include "op/topk/topk_kernels.h"
+
+#include <string.h>
 
 #define SLICE_MIN (8 << 10) /* elements that are worth a thread */
 
@@ -23,91 +24,109 @@ static gr_status prepare(gr_prepare *p)
     return GR_OK;
 }
 
-static size_t heap_bytes(const gr_node *n)
-{
-    const gr_top_k_attr *at = n->attr;
-
-    return gr_round_up((size_t)at->k * sizeof(uint64_t), 64);
-}
-
 static size_t workspace(const gr_node *n, const void *data)
 {
+    const gr_top_k_attr *at = n->attr;
     const plan *p = data;
 
-    return heap_bytes(n) * (size_t)p->n_threads;
+    return gr_best_bytes(at->k) * (size_t)p->n_threads;
 }
 
-/* Smaller bits are better: those of the greatest are turned over. */
-static void pick_f32(uint64_t *heap, int64_t k, const float *x, int64_t n, uint32_t turn)
-{
-    gr_best_start(heap, k);
-    for (int64_t i = 0; i < n; i++)
-        gr_best_push(heap, k, gr_best_key(gr_best_bits(x[i]) ^ turn, i));
-}
+typedef struct job {
+    const gr_launch *launch;
+    const gr_best_isa *isa;
+} job;
 
-static void pick_half(uint64_t *heap, int64_t k, const uint16_t *x, int64_t n, uint32_t turn,
-                      bool is_bf16)
+/* The k best of a row of n into b. */
+static void pick(const job *j, gr_best *b, const char *row, int64_t n)
 {
-    gr_best_start(heap, k);
-    for (int64_t i = 0; i < n; i++) {
-        float f = is_bf16 ? gr_bf16_to_f32(x[i]) : gr_f16_to_f32(x[i]);
+    const gr_top_k_attr *at = j->launch->node->attr;
+    gr_dtype t = j->launch->node->src[0]->dtype;
+    int32_t key[GR_BEST_SPAN];
 
-        gr_best_push(heap, k, gr_best_key(gr_best_bits(f) ^ turn, i));
+    for (int64_t i = 0; i < n; i += GR_BEST_SPAN) {
+        int64_t m = n - i < GR_BEST_SPAN ? n - i : GR_BEST_SPAN;
+
+        j->isa->keys(key, row + (size_t)i * gr_dtype_bytes(t), t, m, at->is_smallest ? 0 : -1);
+        j->isa->take(b, key, NULL, i, m);
     }
+    j->isa->finish(b);
 }
 
 static void run_slice(void *arg, int slice, int n_slices)
 {
-    const gr_launch *l = arg;
+    const job *j = arg;
+    const gr_launch *l = j->launch;
     const gr_top_k_attr *at = l->node->attr;
     const gr_value *x = l->node->src[0];
     size_t bytes = gr_dtype_bytes(x->dtype);
     int64_t n = x->shape.dim[x->shape.n_dims - 1], k = at->k, lo, hi;
-    uint64_t *heap = (void *)((char *)l->work + (size_t)slice * heap_bytes(l->node));
-    uint32_t turn = at->is_smallest ? 0 : UINT32_MAX;
 
     gr_pool_cut(gr_shape_count(&l->node->out[0].shape) / k, 1, slice, n_slices, &lo, &hi);
     for (int64_t i = lo; i < hi; i++) {
         const char *row = (const char *)l->src[0] + (size_t)(i * n) * bytes;
+        gr_best b;
 
-        if (x->dtype == GR_F32)
-            pick_f32(heap, k, (const void *)row, n, turn);
-        else
-            pick_half(heap, k, (const void *)row, n, turn, x->dtype == GR_BF16);
-        gr_best_sort(heap, k);
-        for (int64_t j = 0; j < k; j++) {
-            int32_t from = (int32_t)(uint32_t)heap[j];
-            char *to = (char *)l->out[0] + (size_t)(i * k + j) * bytes;
-
-            memcpy(to, row + (size_t)from * bytes, bytes);
-            ((int32_t *)l->out[1])[i * k + j] = from;
+        gr_best_start(&b, k, (char *)l->work + (size_t)slice * gr_best_bytes(k));
+        pick(j, &b, row, n);
+        for (int64_t e = 0; e < k; e++) {
+            memcpy((char *)l->out[0] + (size_t)(i * k + e) * bytes, row + (size_t)b.at[e] * bytes,
+                   bytes);
+            ((int32_t *)l->out[1])[i * k + e] = b.at[e];
         }
     }
 }
 
-static gr_status heap_run(const gr_launch *l)
+static gr_status run_with(const gr_launch *l, const gr_best_isa *isa)
 {
     const plan *p = l->data;
-    gr_launch copy = *l;
+    job j = { .launch = l, .isa = isa };
     int64_t n = gr_shape_count(&l->node->src[0]->shape);
     int n_slices = n < SLICE_MIN ? 1 : gr_pool_size(l->pool);
 
-    gr_pool_run(l->pool, run_slice, &copy, n_slices < p->n_threads ? n_slices : p->n_threads);
+    gr_pool_run(l->pool, run_slice, &j, n_slices < p->n_threads ? n_slices : p->n_threads);
     return GR_OK;
 }
 
-static const char *heap_reject(const gr_node *n)
+static const char *avx512_reject(const gr_node *n)
 {
-    return n->src[0]->dtype == GR_F64 ? "only f32, bf16 and f16" : NULL;
+    if (n->src[0]->dtype == GR_F64)
+        return "only f32, bf16 and f16";
+    return gr_cpu_has_avx512() ? NULL : "needs AVX-512";
+}
+
+static const char *avx2_reject(const gr_node *n)
+{
+    if (n->src[0]->dtype == GR_F64)
+        return "only f32, bf16 and f16";
+    return gr_cpu_has_avx2() ? NULL : "needs AVX2";
+}
+
+static gr_status avx512_run(const gr_launch *l)
+{
+    return run_with(l, &gr_best_avx512);
+}
+
+static gr_status avx2_run(const gr_launch *l)
+{
+    return run_with(l, &gr_best_avx2);
 }
 
 const gr_kernel gr_top_k_cpu[] = {
     {
-        .name = "heap",
-        .reject = heap_reject,
+        .name = "avx512",
+        .reject = avx512_reject,
         .prepare = prepare,
         .workspace = workspace,
-        .run = heap_run,
+        .run = avx512_run,
+        .release = gr_free,
+    },
+    {
+        .name = "avx2",
+        .reject = avx2_reject,
+        .prepare = prepare,
+        .workspace = workspace,
+        .run = avx2_run,
         .release = gr_free,
     },
     { .name = "reference", .run = gr_top_k_ref_run },
