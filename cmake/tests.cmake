@@ -90,9 +90,10 @@ foreach(file ${files})
   add_dependencies(tests_${label} ${name})
 endforeach()
 
-# Tests with several processes use the programs; tests of the tools use none.
+# Tests with several processes use the programs, some of them with other people's programs,
+# which they skip when those are not installed; tests of the tools use none.
 find_program(GR_BASH bash REQUIRED)
-foreach(label multi tools)
+foreach(label multi tools interop)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${label}/*.sh)
   foreach(file ${files})
     get_filename_component(name ${file} NAME_WE)
@@ -101,7 +102,7 @@ foreach(label multi tools)
   endforeach()
 endforeach()
 get_property(tests DIRECTORY PROPERTY TESTS)
-list(FILTER tests INCLUDE REGEX "^test_multi_")
+list(FILTER tests INCLUDE REGEX "^test_(multi|interop)_")
 if(tests)
   set_tests_properties(${tests} PROPERTIES PROCESSORS 2)
 endif()

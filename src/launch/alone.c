@@ -1,6 +1,5 @@
 /* A job of one host: its own store, and rounds until one ends well or no restart is left. */
 #include "base/clock.h"
-#include "base/log.h"
 #include "launch/agent.h"
 #include "launch/backoff.h"
 #include "launch/report.h"
@@ -41,8 +40,9 @@ static gr_status announce(gr_agent *a, const gr_place *p, const gr_round *r, int
     gr_text text = GR_TEXT_INIT;
 
     gr_report_write(&text, r->workers, a->config->n_local, r->start_ns, a->logs);
-    gr_log(LAUNCH, WARN, "%srestart %d of %d in %.1f s", gr_text_str(&text), p->restart + 1,
-           a->config->max_restarts, pause_ms * 1e-3);
+    gr_text_addf(&text, "restart %d of %d in %.1f s", p->restart + 1, a->config->max_restarts,
+                 pause_ms * 1e-3);
+    gr_report_log(gr_text_str(&text));
     gr_text_fini(&text);
     return pause_before(a, pause_ms);
 }

@@ -3,18 +3,18 @@
 
 #include "launch/agent.h"
 #include "launch/guard.h"
+#include "launch/hosts.h"
 
 #include <unistd.h>
 
-/* What nohup made us ignore stays ignored, by us and by the ranks. */
+/* What nohup made us ignore stays ignored, by us and by the ranks. (Shells make programs in the
+ * background ignore SIGINT and SIGQUIT too; whoever sends us these nevertheless means it.) */
 static void keep_ignored(sigset_t *set)
 {
-    for (int s = 1; s < NSIG; s++) {
-        struct sigaction now;
+    struct sigaction now;
 
-        if (sigismember(set, s) == 1 && sigaction(s, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
-            sigdelset(set, s);
-    }
+    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+        sigdelset(set, SIGHUP);
 }
 
 gr_status gr_launch(const gr_launch_config *config, gr_launch_result *result)
@@ -29,7 +29,6 @@ gr_status gr_launch(const gr_launch_config *config, gr_launch_result *result)
     watched = c.endings;
     sigaddset(&watched, SIGUSR1);
     sigaddset(&watched, SIGUSR2);
-    keep_ignored(&watched);
     GR_TRY(gr_guard_start(&guard, &watched, &result->report));
     if (guard.is_front) {
         result->exit_code = guard.exit_code;
@@ -37,7 +36,8 @@ gr_status gr_launch(const gr_launch_config *config, gr_launch_result *result)
     }
     st = gr_agent_init(&agent, &c, guard.front);
     if (st == GR_OK)
-        st = gr_agent_run_alone(&agent, result);
+        st = c.max_hosts == 1 ? gr_agent_run_alone(&agent, result)
+                              : gr_agent_run_hosts(&agent, result);
     gr_guard_end_descendants(0); /* also after a failure in the middle */
     gr_agent_fini(&agent);
     return st;

@@ -1,6 +1,7 @@
 /* The report of a failed job. */
 #include "launch/report.h"
 
+#include "base/log.h"
 #include "launch/error_file.h"
 
 #include <fcntl.h>
@@ -155,11 +156,29 @@ static void write_error_file(gr_text *out, const worker *w, const gr_logs *logs)
     gr_text_fini(&text);
 }
 
+void gr_report_log(const char *text)
+{
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+
+        gr_log(LAUNCH, INFO, "%.*s", (int)len, text);
+        text += len + (text[len] == '\n');
+    }
+}
+
 void gr_report_host(char *out, size_t out_bytes)
 {
     if (gethostname(out, out_bytes) != 0)
         out[0] = '?';
     out[out_bytes - 1] = '\0';
+}
+
+void gr_report_line(gr_text *out, const worker *w, int64_t start_ns)
+{
+    if (!w)
+        return;
+    gr_text_addf(out, "rank %d: ", w->rank);
+    write_end(out, w, start_ns);
 }
 
 static void write_followers(gr_text *out, const worker *workers, int n_workers, const worker *root,

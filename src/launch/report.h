@@ -24,6 +24,12 @@ int gr_report_exit_code(const worker *root);
 void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t start_ns,
                      const gr_logs *logs);
 
+/* How one worker ended, without a line end; nothing for NULL. */
+void gr_report_line(gr_text *out, const worker *w, int64_t start_ns);
+
+/* A text of several lines to the log, line by line. */
+void gr_report_log(const char *text);
+
 /* The host's name, for texts. */
 void gr_report_host(char *out, size_t out_bytes);
 

@@ -51,6 +51,8 @@ static void be_child(const start *s)
     gr_binding_apply(s->binding, s->local_rank);
     gr_limits_restore();
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGINT, SIG_DFL); /* ignored in a shell's background, but we hand them on */
+    signal(SIGQUIT, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(s->command.path, s->command.words, s->environment.words);
 

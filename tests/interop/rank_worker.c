@@ -1,0 +1,93 @@
+/*
+ * One rank of anybody's job: finds itself in the environment, meets the others and says so.
+ *
+ *     rank_worker store [SECONDS]   meets them in the key-value store
+ *     rank_worker group             meets them in a process group, and adds up the ranks
+ */
+#include "base/alloc.h"
+#include "comm/pg.h"
+#include "net/env.h"
+#include "net/store.h"
+#include "net/store_server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Everybody sets a key, and waits for the keys of all. */
+static gr_status meet(const gr_job *j, gr_deadline d)
+{
+    const char **keys = (const char **)gr_calloc((size_t)j->n_ranks, sizeof(*keys));
+    char(*names)[32] = (char(*)[32])gr_calloc((size_t)j->n_ranks, sizeof(*names));
+    gr_store *s = NULL;
+    gr_status st = keys && names ? GR_OK : GR_ERR_NOMEM;
+
+    if (st == GR_OK)
+        st = gr_store_connect(&s, j->store_host, j->store_port, d);
+    for (int r = 0; r < j->n_ranks && st == GR_OK; r++) {
+        snprintf(names[r], sizeof(names[r]), "here/%d/%d", j->restart, r);
+        keys[r] = names[r];
+    }
+    if (st == GR_OK)
+        st = gr_store_set(s, keys[j->rank], "1", 1, d);
+    if (st == GR_OK)
+        st = gr_store_wait(s, keys, j->n_ranks, d);
+    gr_store_close(s);
+    gr_free(keys);
+    gr_free(names);
+    return st;
+}
+
+static gr_status in_store(const gr_job *j, int seconds)
+{
+    gr_deadline d = gr_deadline_in_ms(30000);
+    gr_store_server *server = NULL;
+    gr_status st = GR_OK;
+
+    if (j->n_ranks > 1 && !j->agent_store && j->rank == 0) {
+        st = gr_store_server_create(&server, j->store_host, j->store_port);
+        if (st == GR_OK)
+            st = gr_store_server_start(server);
+    }
+    if (st == GR_OK && j->n_ranks > 1)
+        st = meet(j, d);
+    if (st == GR_OK) {
+        printf("rank %d of %d (local %d) met the others, says %s\n", j->rank, j->n_ranks,
+               j->local_rank, j->source);
+        fflush(stdout);
+        sleep((unsigned)seconds);
+    }
+    if (server)
+        gr_store_server_drain(server, gr_deadline_in_ms(3000));
+    gr_store_server_destroy(server);
+    return st;
+}
+
+static gr_status in_group(const gr_job *j)
+{
+    double sum = j->rank + 1;
+    gr_pg *pg;
+
+    GR_TRY(gr_pg_create(&pg, NULL));
+    GR_TRY(gr_pg_allreduce(pg, (gr_vec){ &sum, 1, GR_F64 }, GR_REDUCE_SUM));
+    printf("rank %d of %d adds up to %g\n", j->rank, j->n_ranks, sum);
+    gr_pg_destroy(pg);
+    return GR_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "store";
+    gr_job j;
+    gr_status st = gr_job_from_env(&j);
+
+    if (st == GR_OK && strcmp(mode, "group") == 0)
+        st = in_group(&j);
+    else if (st == GR_OK)
+        st = in_store(&j, argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0);
+    if (st == GR_OK)
+        return 0;
+    fprintf(stderr, "rank_worker: %s: %s\n", gr_status_text(st), gr_error_message());
+    return st == GR_ERR_PEER ? GR_EXIT_PEER : 1;
+}

@@ -1,0 +1,59 @@
+# For tests of the launcher: source it. Works in a new folder, which is removed at the end.
+# shellcheck shell=bash
+set -euo pipefail
+unset OMP_NUM_THREADS MASTER_ADDR MASTER_PORT GR_LOG GR_JOB_TOKEN
+RUN=$GR_BIN/gradrun
+WORKER=$GR_BIN/../interop/rank_worker
+
+fail() {
+    echo "FAILED: $*" >&2
+    for f in ./*.txt; do [ -s "$f" ] && { echo "--- $f"; tail -n 25 "$f"; } >&2; done
+    exit 1
+}
+skip() { echo "skipped: $*" >&2; exit 77; }
+
+folder=$(mktemp -d "${PWD}/launch.XXXXXX")
+cleanup() { # only what this test started: they all have the folder among their words
+    local p
+    for p in $(jobs -p); do kill -KILL "$p" 2>/dev/null || true; done
+    cd /
+    rm -rf "$folder"
+}
+trap cleanup EXIT
+cd "$folder"
+
+# expect RC WORD...: the command ends with that code; its output is in out.txt and err.txt.
+expect() {
+    local want=$1 rc=0
+    shift
+    "$@" >out.txt 2>err.txt || rc=$?
+    [ "$rc" = "$want" ] || fail "'$*' ended with $rc, expected $want"
+}
+said() { grep -qE -- "$1" out.txt err.txt || fail "nothing like '$1' was said"; }
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+    local tries=$((${1} * 50))
+    shift
+    while ! "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || fail "waited in vain for: $*"
+        sleep 0.02
+    done
+}
+# is_gone PID: it is no more, or a zombie that is somebody else's business.
+is_gone() {
+    local state
+    state=$(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) || return 0
+    [ "$state" = Z ] || [ "$state" = X ]
+}
+all_gone() { local p; for p in "$@"; do is_gone "$p" || return 1; done; }
+milliseconds() { date +%s%3N; }
+# A port that is free now, outside the range that systems give away by themselves.
+free_port() {
+    local p
+    for _ in $(seq 1 50); do
+        p=$((10000 + RANDOM % 20000))
+        ! grep -qi ":$(printf %04X "$p") " /proc/net/tcp /proc/net/tcp6 && { echo "$p"; return; }
+    done
+    echo "$p"
+}

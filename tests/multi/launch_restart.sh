@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Restarts on one host: as many as allowed, with pauses that grow, told to the ranks.
+. "$GR_SOURCE/tests/launch/lib.sh"
+
+# Fails twice and works the third time.
+cat >flaky.sh <<'END'
+#!/bin/sh
+echo "try $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS rank $RANK"
+[ "$TORCHELASTIC_RESTART_COUNT" -ge 2 ] || { [ "$RANK" = 1 ] && exit 5; sleep 100; }
+END
+chmod +x flaky.sh
+start=$(milliseconds)
+expect 0 "$RUN" --nproc-per-node 2 --max-restarts 3 --restart-delay 0.2 ./flaky.sh
+took=$(($(milliseconds) - start))
+[ $took -ge 600 ] || fail "two restarts with pauses of 0.2 and 0.4 s took $took ms"
+for n in 0 1 2; do
+    for r in 0 1; do said "^try $n of 3 rank $r\$"; done
+done
+! grep -q '^try 3' out.txt || fail "a restart too many"
+said 'rank 1 on host .* failed first: exit code 5'
+said 'restart 2 of 3 in 0.4 s'
+
+expect 5 "$RUN" --nproc-per-node 2 --max-restarts 1 --restart-delay 0 ./flaky.sh
+[ "$(grep -c '^try' out.txt)" = 4 ] || fail "one restart is two tries of two ranks"
+said '^gradrun: rank 1 on host'
+
+# The store is empty again, at the same place: the ranks meet twice.
+cat >meet.sh <<'END'
+#!/bin/sh
+"$WORKER" store || exit
+[ "$TORCHELASTIC_RESTART_COUNT" = 1 ] || { sleep 0.5; exit 9; }
+END
+chmod +x meet.sh
+export WORKER
+expect 0 "$RUN" --nproc-per-node 3 --max-restarts 2 --restart-delay 0 ./meet.sh
+[ "$(grep -c 'met the others' out.txt)" = 6 ] || fail "the ranks did not meet twice"
+
+# A user who ends the job does not want it restarted, neither in a round nor in a pause.
+"$RUN" --max-restarts 5 sleep 100 >out.txt 2>err.txt &
+job=$!
+sleep 0.5
+kill -INT $job
+rc=0
+wait $job || rc=$?
+[ $rc = 130 ] || fail "exit code $rc after SIGINT"
+"$RUN" --max-restarts 5 --restart-delay 100 sh -c 'exit 6' >out.txt 2>err.txt &
+job=$!
+wait_for 10 grep -q 'restart 1 of 5' err.txt
+kill -INT $job
+rc=0
+wait $job || rc=$?
+[ $rc = 6 ] || fail "exit code $rc after SIGINT in a pause"

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Nothing of a job survives its launcher, however it or its ranks end; signals are passed on;
+# the grace is honoured on every path; the first failure is named. P10.
+. "$GR_SOURCE/tests/launch/lib.sh"
+
+# Each rank has a child in a session of its own, one that nobody waits for, and ignores SIGTERM
+# if told to. They write their numbers into pids.
+cat >rank.sh <<'END'
+#!/bin/bash
+[ "${STUBBORN:-}" ] && trap '' TERM INT
+setsid sleep 1000 &
+echo $! >>pids
+(setsid sleep 1000 & echo $! >>pids)
+echo $$ >>pids
+echo ready >>ready
+if [ "${DIES:-}" = "$RANK" ]; then sleep 0.2; echo "oh no" >&2; exit 7; fi
+while :; do sleep 1000 & wait $!; done
+END
+chmod +x rank.sh
+lines() { [ "$(wc -l <"$1")" -ge "$2" ]; }
+begin() { # WORD...: two ranks and what they start are there; $job is the launcher
+    rm -f pids ready
+    touch pids ready
+    "$RUN" --nproc-per-node 2 "$@" ./rank.sh >out.txt 2>err.txt &
+    job=$!
+    wait_for 20 lines ready 2
+    mapfile -t pids <pids
+    [ ${#pids[@]} = 6 ] || fail "${#pids[@]} processes instead of 6"
+}
+ends() { # CODE
+    local rc=0
+    wait "$job" || rc=$?
+    [ "$rc" = "$1" ] || fail "exit code $rc, expected $1"
+    wait_for 2 all_gone "${pids[@]}"
+}
+
+# Signals to the launcher.
+for s in TERM:143 INT:130 HUP:129; do
+    begin
+    start=$(milliseconds)
+    kill -"${s%:*}" "$job"
+    ends "${s#*:}"
+    [ $(($(milliseconds) - start)) -lt 3000 ] || fail "SIG${s%:*} took too long"
+    said 'gradrun: stopped; rank'
+done
+
+# SIGKILL to the launcher, and to the process that watches the ranks.
+begin
+kill -KILL "$job"
+ends 137
+begin
+read -r -a agent <"/proc/$job/task/$job/children" || true
+kill -KILL "${agent[0]}"
+ends 137
+said 'the process that watches the ranks .* was killed by signal 9 \(SIGKILL\)'
+
+# Ranks that do not listen: the grace, from a signal and from a failure alike; twice is at once.
+STUBBORN=1 begin --shutdown-timeout 1
+start=$(milliseconds)
+kill -TERM "$job"
+ends 137
+took=$(($(milliseconds) - start))
+[ $took -ge 900 ] && [ $took -lt 5000 ] || fail "a grace of 1 s took $took ms after a signal"
+STUBBORN=1 DIES=1 begin --shutdown-timeout 1
+start=$(milliseconds)
+ends 7
+took=$(($(milliseconds) - start))
+[ $took -ge 900 ] && [ $took -lt 6000 ] || fail "a grace of 1 s took $took ms after a failure"
+said "rank 1 on host '.*' failed first: exit code 7, process [0-9]+, after"
+said '^    oh no'
+said 'then rank 0: killed by signal 9 \(SIGKILL\) when told to end'
+STUBBORN=1 begin --shutdown-timeout 1000
+kill -INT "$job"
+sleep 0.3
+kill -INT "$job"
+ends 137
+
+# A stopped rank does not hold up the end.
+begin --shutdown-timeout 5
+kill -STOP "${pids[2]}" "${pids[5]}"
+kill -TERM "$job"
+ends 143
+
+# What ranks leave running when they end well is ended too.
+expect 0 "$RUN" --nproc-per-node 2 sh -c 'setsid sleep 1000 & echo $! >>left; exit 0'
+mapfile -t pids <left
+wait_for 2 all_gone "${pids[@]}"
+
+# Other signals are handed on, and end nothing unless they are listed.
+cat >usr.sh <<'END'
+#!/bin/bash
+trap 'echo got1 >>ready; exit 0' USR1
+echo there >>ready
+while :; do sleep 0.05; done
+END
+chmod +x usr.sh
+rm -f ready && touch ready
+"$RUN" --nproc-per-node 2 ./usr.sh >out.txt 2>err.txt &
+job=$!
+wait_for 20 lines ready 2
+kill -USR1 "$job"
+wait "$job" || fail "SIGUSR1 was not handed on"
+rm -f ready && touch ready
+"$RUN" --signals-to-handle SIGTERM,SIGUSR2 ./usr.sh >out.txt 2>err.txt &
+job=$!
+wait_for 20 lines ready 1
+kill -USR2 "$job"
+rc=0
+wait "$job" || rc=$?
+[ $rc = 140 ] || fail "a listed SIGUSR2 gave $rc"
+
+# Exit codes.
+expect 0 "$RUN" --nproc-per-node 3 true
+expect 3 "$RUN" --nproc-per-node 2 sh -c 'exit $((RANK * 3))'
+expect 139 "$RUN" sh -c 'kill -SEGV $$'
+expect 1 "$RUN" /nowhere/at/all
+said "rank 0 did not start: cannot execute '/nowhere/at/all': No such file"
+expect 2 "$RUN" --no-such-option x
+
+# The ranks' limit on open files is the user's, not ours.
+[ "$(ulimit -S -n)" = "$("$RUN" sh -c 'ulimit -S -n')" ] || fail "the limit on open files changed"
