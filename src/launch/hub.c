@@ -176,7 +176,7 @@ static bool is_over(const gr_hub *h)
 {
     if (h->phase == GR_FINISHED)
         return h->n_peers == 0 || gr_deadline_passed(h->close_limit);
-    return atomic_load(&h->must_end);
+    return __atomic_load_n(&h->must_end, __ATOMIC_ACQUIRE) != 0;
 }
 
 static bool wait_for_bytes(gr_hub *h, struct pollfd **polls, int *cap)
@@ -292,7 +292,7 @@ void gr_hub_finish(gr_hub *h)
 {
     if (!h)
         return;
-    atomic_store(&h->must_end, true);
+    __atomic_store_n(&h->must_end, 1, __ATOMIC_RELEASE);
     pthread_join(h->thread, NULL);
     release(h);
 }

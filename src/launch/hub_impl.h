@@ -11,7 +11,6 @@
 #include "net/store_server.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 typedef struct gr_peer {
     int fd;
@@ -41,7 +40,7 @@ struct gr_hub {
     gr_store_server *server;
     pthread_t thread;
     int arrivals[2]; /* new connections, by number, from the store's thread */
-    atomic_bool must_end;
+    int must_end;    /* another thread sets it; through __atomic functions only */
     char address[GR_HOST_TEXT];
     /* only the thread */
     gr_peer **peers;
