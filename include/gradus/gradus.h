@@ -9,6 +9,7 @@
 #include "gradus/graph.h"
 #include "gradus/image.h"
 #include "gradus/index.h"
+#include "gradus/inspect.h"
 #include "gradus/loss.h"
 #include "gradus/nn.h"
 #include "gradus/norm.h"
@@ -18,7 +19,6 @@
 #include "gradus/recipe.h"
 #include "gradus/schedule.h"
 #include "gradus/status.h"
-#include "gradus/inspect.h"
 #include "gradus/step.h"
 #include "gradus/tensor.h"
 

@@ -67,6 +67,14 @@ GR_API gr_value *gr_buffer_at(const char *site, gr_graph *g, const char *name, g
 #define gr_assign(g, buffer, value) gr_assign_at(GR_HERE, g, buffer, value)
 GR_API void gr_assign_at(const char *site, gr_graph *g, gr_value *buffer, gr_value *value);
 
+/* What is added between the two is a block: a layer, say "blocks.3". The step may compute
+ * its values anew in the backward pass instead of keeping them (gr_step_config.recompute),
+ * and reports memory by block. Of blocks within blocks the outermost counts. */
+#define gr_block_begin(g, name) gr_block_begin_at(GR_HERE, g, name)
+#define gr_block_end(g)         gr_block_end_at(GR_HERE, g)
+GR_API void gr_block_begin_at(const char *site, gr_graph *g, const char *name);
+GR_API void gr_block_end_at(const char *site, gr_graph *g);
+
 /* Names a value that can be read after a run. */
 #define gr_output(g, name, v) gr_output_at(GR_HERE, g, name, v)
 GR_API void gr_output_at(const char *site, gr_graph *g, const char *name, gr_value *v);

@@ -100,9 +100,11 @@ typedef struct gr_step_stats {
     double grad_norm;  /* before clipping; NaN unless clipping or fp16 is on */
     double loss_scale; /* 1 unless fp16 */
     size_t arena_bytes, state_bytes, exchange_bytes;
-    int64_t n_params;     /* trainable elements */
-    int n_plans;          /* in the cache */
-    int64_t n_plans_made; /* since creation */
+    int64_t n_params;        /* trainable elements */
+    int n_plans;             /* in the cache */
+    int64_t n_plans_made;    /* since creation: calls that found none */
+    int64_t n_plan_hits;     /* calls that found theirs */
+    int64_t n_plans_dropped; /* to make room for others; more than a few: raise max_plans */
 } gr_step_stats;
 GR_API gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out) GR_MUST_CHECK;
 

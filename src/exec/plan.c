@@ -221,6 +221,16 @@ size_t gr_plan_arena_bytes(const gr_plan *p)
     return p->layout.n_bytes;
 }
 
+const gr_layout *gr_plan_layout(const gr_plan *p)
+{
+    return &p->layout;
+}
+
+gr_node *const *gr_plan_order(const gr_plan *p)
+{
+    return p->order;
+}
+
 int gr_plan_n_inputs(const gr_plan *p)
 {
     return p->n_feeds;

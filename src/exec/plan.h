@@ -8,6 +8,7 @@
 #define GR_EXEC_PLAN_H
 
 #include "backend/backend.h"
+#include "exec/layout.h"
 #include "graph/op.h"
 
 #ifdef __cplusplus
@@ -44,6 +45,9 @@ gr_status gr_plan_create(gr_plan **out, const gr_graph *g, const gr_plan_config 
 void gr_plan_destroy(gr_plan *p);
 
 size_t gr_plan_arena_bytes(const gr_plan *p);
+/* Where everything lies and when it lives: extents, by places in the running order. */
+const gr_layout *gr_plan_layout(const gr_plan *p);
+gr_node *const *gr_plan_order(const gr_plan *p); /* all nodes of the graph */
 int gr_plan_n_inputs(const gr_plan *p);
 const gr_value *gr_plan_input(const gr_plan *p, int i);
 

@@ -39,6 +39,7 @@ void gr_graph_destroy(gr_graph *g)
     gr_free(g->nodes);
     gr_free(g->values);
     gr_free(g->outputs);
+    gr_free(g->blocks);
     gr_arena_destroy(g->arena);
     gr_free(g);
 }
@@ -101,6 +102,7 @@ static gr_status make_node(gr_graph *g, const gr_build *b, gr_node **out)
     n->op = b->op;
     n->phase = g->phase;
     n->site = b->site;
+    n->block = g->block;
     n->n_src = b->n_src;
     n->n_out = count_outputs(b);
     n->src = gr_arena_array(g->arena, (size_t)n->n_src + 1, sizeof(gr_value *));
@@ -176,6 +178,35 @@ gr_node *gr_graph_add(gr_graph *g, const gr_build *b)
         return NULL;
     }
     return n;
+}
+
+static gr_status try_clone(gr_graph *g, const gr_node *n, gr_value *const *src, gr_node **out)
+{
+    gr_build b = { .op = n->op, .site = n->site, .src = src, .n_src = n->n_src, .n_out = n->n_out };
+    gr_node *made = NULL;
+
+    GR_TRY(make_node(g, &b, &made));
+    made->attr = n->attr;
+    made->block = n->block;
+    for (int i = 0; i < n->n_out; i++) {
+        made->out[i].dtype = n->out[i].dtype; /* rules keep what a pass has fixed */
+        made->out[i].is_grad = n->out[i].is_grad;
+    }
+    GR_TRY(infer(made));
+    GR_TRY(gr_grow((void **)&g->nodes, &g->cap_nodes, g->n_nodes + 1, sizeof(*g->nodes)));
+    made->id = g->next_id++;
+    g->nodes[g->n_nodes++] = made;
+    *out = made;
+    return GR_OK;
+}
+
+gr_node *gr_graph_clone(gr_graph *g, const gr_node *n, gr_value *const *src)
+{
+    gr_node *made = NULL;
+
+    if (g->status == GR_OK)
+        gr_graph_stick(g, try_clone(g, n, src, &made));
+    return made;
 }
 
 gr_value *gr_graph_add_value(gr_graph *g, const gr_build *b)

@@ -69,6 +69,7 @@ struct gr_node {
     const char *site; /* "file:line" of the builder's caller */
     gr_node **after;  /* must run before this one, beyond the sources */
     int n_after;
+    int block; /* number of the block it was traced in, from 1; 0: none */
 };
 
 typedef struct gr_output {
@@ -91,6 +92,9 @@ struct gr_graph {
     gr_output *outputs;
     int n_outputs, cap_outputs;
     uint32_t next_id;
+    const char **blocks; /* names; block b is blocks[b - 1] */
+    int n_blocks, cap_blocks;
+    int block, block_depth; /* of nodes added now; how many begins are open */
 
     gr_value *loss;   /* NULL in evaluation */
     gr_value **grads; /* by variable index, n_grads of them; NULL: none */
@@ -125,6 +129,10 @@ typedef struct gr_build {
 gr_node *gr_graph_add(gr_graph *g, const gr_build *b);
 /* The first output of the node that gr_graph_add() made, or NULL. */
 gr_value *gr_graph_add_value(gr_graph *g, const gr_build *b);
+
+/* The same node over other sources, with phase and id of its own and the same attributes
+ * (random streams are kept in them). NULL: the graph has failed. */
+gr_node *gr_graph_clone(gr_graph *g, const gr_node *n, gr_value *const *src);
 
 /* Keeps `st` and the thread's message as the graph's failure, unless it has one. */
 void gr_graph_stick(gr_graph *g, gr_status st);

@@ -159,6 +159,36 @@ void gr_freeze_at(const char *site, gr_graph *g, gr_value *param)
         param->var->frozen = true;
 }
 
+void gr_block_begin_at(const char *site, gr_graph *g, const char *name)
+{
+    const char *copy;
+
+    if (g->status != GR_OK || g->block_depth++ > 0)
+        return;
+    if (!name || !*name) {
+        gr_graph_fail(g, site, "a block needs a name");
+        return;
+    }
+    copy = gr_arena_strdup(g->arena, name);
+    if (!copy || gr_grow((void **)&g->blocks, &g->cap_blocks, g->n_blocks + 1,
+                         sizeof(*g->blocks)) != GR_OK) {
+        gr_graph_stick(g, GR_ERR_NOMEM);
+        return;
+    }
+    g->blocks[g->n_blocks++] = copy;
+    g->block = g->n_blocks;
+}
+
+void gr_block_end_at(const char *site, gr_graph *g)
+{
+    if (g->status != GR_OK)
+        return;
+    if (g->block_depth == 0)
+        gr_graph_fail(g, site, "a block ends here that was not begun");
+    else if (--g->block_depth == 0)
+        g->block = 0;
+}
+
 static bool add_output(gr_graph *g, const char *site, const char *name, gr_value *v)
 {
     const char *copy = gr_arena_strdup(g->arena, name);

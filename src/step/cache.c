@@ -123,20 +123,34 @@ static gr_status grow_slots(gr_step *s, const gr_entry *e)
     return GR_OK;
 }
 
-static gr_status fill_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds)
+gr_status gr_step_make_plan(gr_step *s, gr_graph *g, gr_plan **out)
 {
     gr_plan_config pc = { .device = s->device, .n_threads = s->n_threads };
 
     if (s->module)
         pc.kernels = s->module->kernels;
+    if (g->control) { /* its place is behind the variables: see state.c */
+        g->control->space = GR_SPACE_STATE;
+        g->control->offset = s->vars->n_bytes;
+    }
+    return gr_plan_create(out, g, &pc);
+}
+
+void gr_step_forget_trace(gr_step *s)
+{
+    if (s->sealed)
+        return;
+    s->vars->n = 0;
+    s->vars->sealed = false;
+    s->has_buckets = false;
+}
+
+static gr_status fill_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds)
+{
     GR_TRY(keep_feeds(e, feeds, n_feeds));
     GR_TRY(gr_step_build(s, e->role, e->feeds, n_feeds, &e->graph));
     GR_TRY(gr_step_seal(s));
-    if (e->graph->control) { /* its place is behind the variables: see state.c */
-        e->graph->control->space = GR_SPACE_STATE;
-        e->graph->control->offset = s->vars->n_bytes;
-    }
-    GR_TRY(gr_plan_create(&e->plan, e->graph, &pc));
+    GR_TRY(gr_step_make_plan(s, e->graph, &e->plan));
     GR_TRY(place_inputs(s, e));
     GR_TRY(grow_slots(s, e));
     GR_TRY(gr_step_grow_arena(s, gr_plan_arena_bytes(e->plan)));
@@ -155,6 +169,7 @@ static void drop_oldest(gr_step *s)
         s->last = NULL;
     GR_IGNORE(s->device->ops->sync(s->device)); /* a failure shows at the next call */
     gr_entry_destroy(s, s->entries[oldest]);
+    s->n_plans_dropped++;
     s->entries[oldest] = s->entries[--s->n_entries];
 }
 
@@ -181,11 +196,7 @@ static gr_status make_entry(gr_step *s, gr_role role, const gr_named *feeds, int
 
 fail:
     gr_entry_destroy(s, e);
-    if (!s->sealed) { /* what a failed first trace left must not meet the next one */
-        s->vars->n = 0;
-        s->vars->sealed = false;
-        s->has_buckets = false;
-    }
+    gr_step_forget_trace(s); /* what a failed first one left must not meet the next */
     return st;
 }
 
@@ -202,7 +213,9 @@ gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_f
     if (!e && s->sealed && !s->can_train && gr_role_trains(role))
         return gr_fail(GR_ERR_ARG, "the state was laid out by an evaluation; plan a training "
                                    "shape with gr_step_plan() before the first gr_step_eval()");
-    if (!e)
+    if (e)
+        s->n_plan_hits++;
+    else
         GR_TRY(make_entry(s, role, feeds, n_feeds, &e));
     e->used_at = ++s->clock;
     *out = e;

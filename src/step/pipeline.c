@@ -53,6 +53,9 @@ static gr_status trace(build *b)
 {
     GR_TRY(b->s->c.trace(b->g, b->s->c.user));
     GR_TRY(gr_graph_status(b->g));
+    if (b->g->block_depth > 0)
+        return gr_fail(GR_ERR_ARG, "block '%s' was begun and not ended",
+                       b->g->blocks[b->g->n_blocks - 1]);
     if (trains(b) && !b->g->loss)
         return gr_fail(GR_ERR_ARG, "the training trace did not call gr_loss()");
     return GR_OK;

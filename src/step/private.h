@@ -58,7 +58,7 @@ struct gr_step {
     int n_entries, cap_entries;
     gr_entry *last; /* of the latest run; NULL before */
     uint64_t clock;
-    int64_t n_plans_made;
+    int64_t n_plans_made, n_plan_hits, n_plans_dropped;
 
     gr_bases bases;
     size_t arena_bytes, exchange_bytes;
@@ -95,6 +95,10 @@ gr_status gr_step_check_pass_name(const char *name) GR_MUST_CHECK;
 /* Every name in the list, parted by commas, is that of a pass that may be left out. */
 gr_status gr_step_check_without(const char *list) GR_MUST_CHECK;
 
+/* cache.c: a plan of the entry's graph; control lies behind the state. */
+gr_status gr_step_make_plan(gr_step *s, gr_graph *g, gr_plan **out) GR_MUST_CHECK;
+/* cache.c: takes back what a trace left that was not sealed. */
+void gr_step_forget_trace(gr_step *s);
 /* cache.c: names, types and shapes are sound. */
 gr_status gr_step_check_feeds(const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
 /* cache.c: the entry for these feeds, made when there is none. */

@@ -305,6 +305,8 @@ gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out)
         .n_params = count_params(s->vars),
         .n_plans = s->n_entries,
         .n_plans_made = s->n_plans_made,
+        .n_plan_hits = s->n_plan_hits,
+        .n_plans_dropped = s->n_plans_dropped,
     };
     return GR_OK;
 }

@@ -1,0 +1,167 @@
+/*
+ * The memory report says what a run then takes; the batch that fits is the one that trying
+ * all would find; the plan cache counts.
+ */
+#include "alloc_fail.h"
+#include "check.h"
+#include "step/world.h"
+
+static gr_step_config config(void)
+{
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+
+    c.trace = trace_mlp;
+    c.device = "cpu";
+    c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
+    return c;
+}
+
+static size_t sum_items(const gr_memory_report *r)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < r->n_kept_by; i++)
+        sum += r->kept_by[i].n_bytes;
+    return sum;
+}
+
+static const gr_memory_item *find_item(const gr_memory_report *r, const char *name)
+{
+    for (int i = 0; i < r->n_kept_by; i++)
+        if (strcmp(r->kept_by[i].name, name) == 0)
+            return &r->kept_by[i];
+    return NULL;
+}
+
+/* What was promised before the first plan is what a run has. */
+static void test_report(int accumulate)
+{
+    gr_step_config c = config();
+    batch *b = malloc(sizeof(*b));
+    gr_memory_report r, again;
+    gr_step_stats stats;
+    char *text;
+    gr_step *s;
+
+    c.accumulate = accumulate;
+    batch_fill(b, false, 0, 0, 32);
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    GR_CHECK_OK(gr_step_memory_report(s, true, b->feeds, 2, &r));
+    for (int i = 0; i < accumulate; i++)
+        GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.1));
+    GR_CHECK_OK(gr_step_get_stats(s, &stats));
+    GR_CHECK_EQ(r.arena, stats.arena_bytes);
+    GR_CHECK_EQ(r.params + r.buffers + r.optim, stats.state_bytes);
+    GR_CHECK_EQ(r.exchange, stats.exchange_bytes);
+    GR_CHECK_EQ(r.exchange > 0, accumulate > 1);
+    GR_CHECK_EQ(r.inputs, 32 * 12 * 4 + 256); /* x; y takes a whole 256 */
+    GR_CHECK_EQ(r.total, r.params + r.buffers + r.optim + r.exchange + r.inputs + r.arena);
+    GR_CHECK(r.arena_live <= r.arena && r.arena <= r.arena_sum);
+    GR_CHECK(r.peak_kept <= r.kept && r.kept <= r.arena_sum && r.peak_op[0]);
+    /* Kept are the two activations: 32 x 16 and 32 x 8. */
+    GR_CHECK_EQ(sum_items(&r), r.kept);
+    GR_CHECK(find_item(&r, "fc1") && find_item(&r, "fc1")->n_bytes == 32 * 16 * 4);
+    GR_CHECK(find_item(&r, "fc2") && find_item(&r, "fc2")->n_bytes == 32 * 8 * 4);
+
+    GR_CHECK_OK(gr_step_memory_report(s, true, b->feeds, 2, &again));
+    GR_CHECK_EQ(r.total, again.total);
+    GR_CHECK_EQ(r.kept, again.kept);
+    GR_CHECK_OK(gr_memory_report_text(&r, &text));
+    GR_CHECK(strstr(text, "optimiser state") && strstr(text, "    fc1 "));
+    free(text);
+    GR_CHECK_OK(gr_step_memory_report(s, false, b->feeds, 2, &r));
+    GR_CHECK_EQ(r.kept, 0);
+    gr_step_destroy(s);
+    free(b);
+}
+
+static void test_fit(void)
+{
+    gr_step_config c = config();
+    gr_fit_config fit = GR_FIT_CONFIG_INIT;
+    batch *b = malloc(sizeof(*b));
+    size_t need[41], n_bytes;
+    int64_t got;
+    gr_step *s;
+
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    for (int n = 1; n <= 40; n++) {
+        gr_memory_report r;
+
+        batch_fill(b, false, 0, 0, n);
+        GR_CHECK_OK(gr_step_memory_report(s, true, b->feeds, 2, &r));
+        need[n] = r.total;
+    }
+    fit.max_batch = 40;
+    for (int n = 1; n <= 40; n += 13) {
+        int want = n;
+
+        fit.limit_bytes = need[n];
+        while (want < 40 && need[want + 1] <= fit.limit_bytes)
+            want++;
+        GR_CHECK_OK(gr_step_fit_batch(s, b->feeds, 2, &fit, &got, &n_bytes));
+        GR_CHECK_EQ(got, want);
+        GR_CHECK_EQ(n_bytes, need[want]);
+    }
+    fit.limit_bytes = need[1] - 1;
+    GR_CHECK_FAILS(gr_step_fit_batch(s, b->feeds, 2, &fit, &got, &n_bytes), GR_ERR_NOMEM,
+                   "a batch of 1 needs");
+    fit.min_batch = 0;
+    GR_CHECK_FAILS(gr_step_fit_batch(s, b->feeds, 2, &fit, &got, &n_bytes), GR_ERR_ARG,
+                   "from 0 to 40");
+    /* It left nothing behind: the step trains. */
+    batch_fill(b, false, 0, 0, 8);
+    GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.1));
+    gr_step_destroy(s);
+    free(b);
+}
+
+static void test_cache(void)
+{
+    gr_step_config c = config();
+    batch *b = malloc(sizeof(*b));
+    gr_step_stats stats;
+    gr_step *s;
+
+    c.max_plans = 2;
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    for (int i = 0; i < 6; i++) { /* 8 9 10, 8 9 10: two fit, and each comes too late */
+        batch_fill(b, false, 0, 0, 8 + i % 3);
+        GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.1));
+    }
+    GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.1));
+    GR_CHECK_OK(gr_step_get_stats(s, &stats));
+    GR_CHECK_EQ(stats.n_plans, 2);
+    GR_CHECK_EQ(stats.n_plans_made, 6);
+    GR_CHECK_EQ(stats.n_plans_dropped, 4);
+    GR_CHECK_EQ(stats.n_plan_hits, 2); /* the first call plans, then finds */
+    gr_step_destroy(s);
+    free(b);
+}
+
+static gr_status report_once(void *arg)
+{
+    gr_step_config c = config();
+    gr_memory_report r;
+    gr_step *s;
+    gr_status st;
+
+    GR_TRY(gr_step_create(&s, &c));
+    st = gr_step_memory_report(s, true, ((batch *)arg)->feeds, 2, &r);
+    gr_step_destroy(s);
+    return st;
+}
+
+int main(void)
+{
+    batch *b = malloc(sizeof(*b));
+
+    test_report(1);
+    test_report(2);
+    test_fit();
+    test_cache();
+    batch_fill(b, false, 0, 0, 8);
+    GR_CHECK(gr_alloc_fail_each(report_once, b) > 20);
+    free(b);
+    return 0;
+}
