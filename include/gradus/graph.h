@@ -28,17 +28,37 @@ typedef struct gr_value gr_value; /* one tensor in a graph */
 
 /* How a state variable starts. Random ones are drawn from mt19937 in the order of the
  * variable table, as PyTorch draws them in the order of construction. */
-typedef enum gr_init_kind { GR_INIT_CONST, GR_INIT_UNIFORM, GR_INIT_NORMAL } gr_init_kind;
+typedef enum gr_init_kind {
+    GR_INIT_CONST,
+    GR_INIT_UNIFORM,
+    GR_INIT_NORMAL,
+    GR_INIT_TRUNC_NORMAL
+} gr_init_kind;
 
 typedef struct gr_init {
     gr_init_kind kind;
-    double a; /* CONST: the value; UNIFORM: from; NORMAL: mean */
-    double b; /* UNIFORM: to; NORMAL: standard deviation */
+    double a;      /* CONST: the value; UNIFORM: from; NORMAL, TRUNC_NORMAL: mean */
+    double b;      /* UNIFORM: to; NORMAL, TRUNC_NORMAL: standard deviation */
+    double lo, hi; /* TRUNC_NORMAL: nothing lies outside */
 } gr_init;
 
 GR_API gr_init gr_init_const(double value);
 GR_API gr_init gr_init_uniform(double from, double to);
 GR_API gr_init gr_init_normal(double mean, double std);
+/* torch.nn.init.trunc_normal_; lo and hi are numbers, not multiples of std. */
+GR_API gr_init gr_init_trunc_normal(double mean, double std, double lo, double hi);
+
+/* How many inputs and outputs an element of a weight serves: a weight is [out, in, ..], all
+ * further dimensions being places of a kernel. 0 and 0 with fewer than two dimensions. */
+GR_API void gr_init_fans(gr_shape weight, double *fan_in, double *fan_out);
+
+/* torch.nn.init: xavier has the deviation gain sqrt(2 / (fan_in + fan_out)), kaiming
+ * gain / sqrt(fan); uniform ones reach to sqrt(3) times that. The gain of relu is sqrt(2), of
+ * leaky_relu(k) sqrt(2 / (1 + k^2)), of tanh 5/3, of linear 1. */
+GR_API gr_init gr_init_xavier_uniform(double fan_in, double fan_out, double gain);
+GR_API gr_init gr_init_xavier_normal(double fan_in, double fan_out, double gain);
+GR_API gr_init gr_init_kaiming_uniform(double fan, double gain);
+GR_API gr_init gr_init_kaiming_normal(double fan, double gain);
 
 /* Data fed at each run; shape and type are those of the feed of that name. */
 #define gr_input(g, name) gr_input_at(GR_HERE, g, name)

@@ -18,6 +18,8 @@
  */
 #include "base/random.h"
 
+#include "base/random_impl.h"
+
 #include <math.h>
 #include <stdbool.h>
 
@@ -76,7 +78,7 @@ static float uniform_f32(gr_mt19937 *r)
     return (float)(gr_mt_u32(r) & 0xffffffu) * 0x1p-24f;
 }
 
-static double uniform_f64(gr_mt19937 *r)
+double gr_mt_double(gr_mt19937 *r)
 {
     return (double)(gr_mt_u64(r) & (((uint64_t)1 << 53) - 1)) * 0x1p-53;
 }
@@ -102,7 +104,7 @@ static void normal_block(float *d, float mean, float std)
     }
 }
 
-static double normal_f64(gr_mt19937 *r)
+double gr_mt_normal_1(gr_mt19937 *r)
 {
     double u1, u2, radius, angle;
 
@@ -110,8 +112,8 @@ static double normal_f64(gr_mt19937 *r)
         r->has_normal = 0;
         return r->normal_cached;
     }
-    u1 = uniform_f64(r);
-    u2 = uniform_f64(r);
+    u1 = gr_mt_double(r);
+    u2 = gr_mt_double(r);
     radius = sqrt(-2.0 * log1p(-u2));
     angle = 2.0 * PI * u1;
     r->normal_cached = radius * sin(angle);
@@ -123,7 +125,7 @@ void gr_mt_normal_f32(gr_mt19937 *r, float *dst, size_t n, float mean, float std
 {
     if (n < NORMAL_BLOCK) {
         for (size_t i = 0; i < n; i++)
-            dst[i] = (float)(normal_f64(r) * (double)std + (double)mean);
+            dst[i] = (float)(gr_mt_normal_1(r) * (double)std + (double)mean);
         return;
     }
     gr_mt_uniform_f32(r, dst, n, 0.0f, 1.0f);

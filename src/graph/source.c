@@ -233,18 +233,3 @@ void gr_loss_at(const char *site, gr_graph *g, gr_value *v)
     if (add_output(g, site, "loss", v))
         g->loss = v;
 }
-
-gr_init gr_init_const(double value)
-{
-    return (gr_init){ GR_INIT_CONST, value, 0 };
-}
-
-gr_init gr_init_uniform(double from, double to)
-{
-    return (gr_init){ GR_INIT_UNIFORM, from, to };
-}
-
-gr_init gr_init_normal(double mean, double std)
-{
-    return (gr_init){ GR_INIT_NORMAL, mean, std };
-}

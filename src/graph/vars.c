@@ -1,6 +1,7 @@
 /* The table of state variables: found by name, laid out once, filled from one stream. */
 #include "graph/vars.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -147,6 +148,23 @@ static gr_status fill_const(const gr_var *v, void *dst, size_t n)
                    gr_dtype_name(v->dtype));
 }
 
+static gr_status fill_random(const gr_var *v, gr_mt19937 *r, float *dst, size_t n)
+{
+    const gr_init *k = &v->init;
+    gr_mt_cut cut = { k->a, k->b, k->lo, k->hi };
+    gr_status st = GR_OK;
+
+    if (!isfinite(k->a) || !isfinite(k->b))
+        return gr_fail(GR_ERR_ARG, "variable '%s': starts from %g and %g", v->name, k->a, k->b);
+    if (k->kind == GR_INIT_UNIFORM)
+        gr_mt_uniform_f32(r, dst, n, (float)k->a, (float)k->b);
+    else if (k->kind == GR_INIT_NORMAL)
+        gr_mt_normal_f32(r, dst, n, (float)k->a, (float)k->b);
+    else
+        st = gr_mt_trunc_normal_f32(r, dst, n, &cut);
+    return st == GR_OK ? st : gr_wrap(st, "variable '%s'", v->name);
+}
+
 static gr_status fill_var(const gr_var *v, gr_mt19937 *r, void *dst)
 {
     size_t n = (size_t)gr_shape_count(&v->shape);
@@ -161,11 +179,7 @@ static gr_status fill_var(const gr_var *v, gr_mt19937 *r, void *dst)
     if (v->dtype != GR_F32)
         return gr_fail(GR_ERR_ARG, "variable '%s': random values need type f32, not %s", v->name,
                        gr_dtype_name(v->dtype));
-    if (v->init.kind == GR_INIT_UNIFORM)
-        gr_mt_uniform_f32(r, dst, n, (float)v->init.a, (float)v->init.b);
-    else
-        gr_mt_normal_f32(r, dst, n, (float)v->init.a, (float)v->init.b);
-    return GR_OK;
+    return fill_random(v, r, dst, n);
 }
 
 gr_status gr_vars_fill(const gr_vars *t, uint64_t seed, void *host)
