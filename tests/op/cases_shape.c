@@ -21,7 +21,8 @@ static const gr_shape six_two = DRIVER_DIMS(6, 2), flat = DRIVER_DIMS(12),
                       ones = DRIVER_DIMS(1, 12, 1);
 static const int same[] = { 0, 1, 2, 3 }, swap[] = { 1, 0 }, heads[] = { 0, 2, 1, 3 },
                  last_first[] = { 2, 0, 1 }, reverse[] = { 4, 3, 2, 1, 0 }, twice[] = { 0, 0 },
-                 beyond[] = { 0, 2 }, nchw[] = { 0, 3, 1, 2 };
+                 beyond[] = { 0, 2 }, nchw[] = { 0, 3, 1, 2 },
+                 nhwc[] = { 0, 2, 3, 1 }, patches[] = { 0, 1, 3, 5, 2, 4 };
 
 #define CASE(text, what, attr, ...)                                                \
     .name = (text), .op = #what, .build = build_##what, .arg = (attr), .n_src = 1, \
@@ -55,6 +56,16 @@ static const driver_case cases[] = {
     { CASE("transpose beyond a tile", transpose, swap, DRIVER_F32(33, 67)), FLOATS },
     { CASE("transpose on threads", transpose, nchw, DRIVER_F32(2, 19, 17, 33)), FLOATS },
     { CASE("transpose of rows on threads", transpose, heads, DRIVER_F32(2, 17, 9, 64)), FLOATS },
+    { CASE("transpose of 3 channels", transpose, nchw, DRIVER_F32(2, 7, 11, 3)), FLOATS },
+    { CASE("transpose to 3 channels", transpose, nhwc, DRIVER_F32(2, 3, 7, 11)), FLOATS },
+    { CASE("transpose of 2 channels", transpose, nchw, DRIVER_F32(1, 9, 9, 2)), FLOATS },
+    { CASE("transpose to 2 channels", transpose, nhwc, DRIVER_F32(1, 2, 9, 9)), FLOATS },
+    { CASE("transpose of 4 channels", transpose, nchw, DRIVER_F32(2, 5, 7, 4)), FLOATS },
+    { CASE("transpose to 4 channels", transpose, nhwc, DRIVER_F32(2, 4, 5, 7)), FLOATS },
+    { CASE("transpose of patches", transpose, patches, DRIVER_F32(2, 3, 4, 2, 4, 3)), FLOATS },
+    { CASE("transpose of large patches", transpose, patches, DRIVER_F32(1, 2, 5, 3, 19, 6)), FLOATS },
+    { CASE("transpose of 3 bytes", transpose, nchw, DRIVER_SRC(GR_U8, 2, 5, 7, 3)), EXACT },
+    { CASE("transpose to 3 numbers", transpose, nhwc, DRIVER_SRC(GR_I64, 2, 3, 5, 7)), EXACT },
     { CASE("transpose of no element", transpose, swap, DRIVER_F32(0, 5)), FLOATS },
     { CASE("transpose of i64", transpose, swap, DRIVER_SRC(GR_I64, 5, 18)), EXACT },
     { CASE("transpose of u8", transpose, swap, DRIVER_SRC(GR_U8, 5, 18)), EXACT },

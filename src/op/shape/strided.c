@@ -7,7 +7,7 @@
 
 #define PIECE_BYTES ((size_t)32 << 10) /* a longer row is cut, so that threads can share it */
 #define THIN        4                  /* planes this narrow are not worth tiles */
-#define THIN_ROWS   256                /* of a thin plane in one unit */
+#define THIN_ROWS   1024               /* of a thin plane in one unit */
 
 void gr_strided_steps(const gr_shape *s, int64_t *step)
 {
@@ -70,15 +70,21 @@ static gr_turn_fn *plain_turn(size_t elem_bytes, bool is_thin)
 }
 
 /* Few rows or columns would leave a tile mostly empty. */
-static gr_turn_fn *best_turn(size_t elem_bytes, int64_t rows, int64_t cols)
+static gr_turn_fn *best_turn(const gr_strided *s)
 {
-    if (cols <= THIN || rows <= THIN || elem_bytes == 1 || elem_bytes == 8)
-        return plain_turn(elem_bytes, cols <= THIN);
-    if (gr_cpu_has_avx512())
-        return elem_bytes == 4 ? gr_turn_4_avx512 : gr_turn_2_avx512;
-    if (gr_cpu_has_avx2())
-        return elem_bytes == 4 ? gr_turn_4_avx2 : gr_turn_2_avx2;
-    return plain_turn(elem_bytes, false);
+    const gr_turn_isa *isa = gr_cpu_has_avx512() ? &gr_turn_avx512 : &gr_turn_avx2;
+    int last = s->n_dims - 1, size = s->elem_bytes == 4;
+    int64_t rows = s->dim[s->fast], cols = s->dim[last];
+
+    if (!gr_cpu_has_avx2() || s->elem_bytes == 1 || s->elem_bytes == 8)
+        return plain_turn(s->elem_bytes, cols <= THIN);
+    if (cols <= THIN && s->to[s->fast] == cols)
+        return isa->weave[size];
+    if (rows <= THIN && s->from[last] == rows && cols > THIN)
+        return isa->unweave[size];
+    if (rows <= THIN || cols <= THIN)
+        return plain_turn(s->elem_bytes, cols <= THIN);
+    return isa->tiles[size];
 }
 
 /* ---- planning ---- */
@@ -119,7 +125,7 @@ static void plan_turned(gr_strided *s)
     int last = s->n_dims - 1;
     int64_t rows = s->dim[s->fast];
 
-    s->turn = best_turn(s->elem_bytes, rows, s->dim[last]);
+    s->turn = best_turn(s);
     s->strip = s->dim[last] <= THIN ? THIN_ROWS : GR_TURN_ROWS;
     for (int d = 0; d < last; d++)
         if (d != s->fast)

@@ -33,8 +33,14 @@ typedef void gr_turn_fn(const gr_turn *t);
 
 #define GR_TURN_ROWS 16 /* what the vector kernels take at most */
 
-/* Elements of 4 and of 2 bytes. */
-extern gr_turn_fn gr_turn_4_avx512, gr_turn_2_avx512, gr_turn_4_avx2, gr_turn_2_avx2;
+/* For elements of 2 and of 4 bytes. */
+typedef struct gr_turn_isa {
+    gr_turn_fn *tiles[2];   /* rows <= GR_TURN_ROWS */
+    gr_turn_fn *weave[2];   /* 2 to 4 columns, which is also dst_step */
+    gr_turn_fn *unweave[2]; /* 2 to 4 rows, which is also src_step */
+} gr_turn_isa;
+
+extern const gr_turn_isa gr_turn_avx512, gr_turn_avx2;
 
 /* A dimension that is walked around the innermost part. */
 typedef struct gr_walk {

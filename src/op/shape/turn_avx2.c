@@ -3,6 +3,7 @@
  * Two-byte elements are turned in tiles of 8 x 8, too, in half registers.
  */
 #include "op/shape/strided.h"
+#include "op/shape/turn_thin_body.h"
 #include "op/unroll_body.h"
 
 #include <immintrin.h>
@@ -81,12 +82,18 @@ INLINE void tile_2(const uint16_t *src, int64_t from, uint16_t *dst, int64_t to)
                     to[i * t->dst_step + k] = from[k * t->src_step + i]; \
         }
 
-void gr_turn_4_avx2(const gr_turn *t)
+static void turn_4(const gr_turn *t)
 {
     TURN(uint32_t, tile_4)
 }
 
-void gr_turn_2_avx2(const gr_turn *t)
+static void turn_2(const gr_turn *t)
 {
     TURN(uint16_t, tile_2)
 }
+
+const gr_turn_isa gr_turn_avx2 = {
+    .tiles = { turn_2, turn_4 },
+    .weave = { weave_2, weave_4 },
+    .unweave = { unweave_2, unweave_4 },
+};

@@ -6,6 +6,7 @@
  * both.
  */
 #include "op/shape/strided.h"
+#include "op/shape/turn_thin_body.h"
 #include "op/unroll_body.h"
 
 #include <immintrin.h>
@@ -91,12 +92,18 @@ INLINE void turn(const gr_turn *t, int bytes)
         tile(t, c, t->rows, t->cols - c < 16 ? t->cols - c : 16, bytes);
 }
 
-void gr_turn_4_avx512(const gr_turn *t)
+static void turn_4(const gr_turn *t)
 {
     turn(t, 4);
 }
 
-void gr_turn_2_avx512(const gr_turn *t)
+static void turn_2(const gr_turn *t)
 {
     turn(t, 2);
 }
+
+const gr_turn_isa gr_turn_avx512 = {
+    .tiles = { turn_2, turn_4 },
+    .weave = { weave_2, weave_4 },
+    .unweave = { unweave_2, unweave_4 },
+};
