@@ -6,7 +6,7 @@ DESTDIR ?=
 JOBS    ?= $(shell nproc)
 export JOBS
 
-.PHONY: all demo test lint bench install clean help
+.PHONY: all demo test soak lint bench install clean help
 .NOTPARALLEL:
 
 all:
@@ -21,6 +21,12 @@ demo:
 test:
 	@tools/setup.sh test
 	@tools/test.sh
+
+soak:
+	@tools/setup.sh test
+	@tools/build.sh dev
+	@mkdir -p build/dev/scratch/soak && cd build/dev/scratch/soak && \
+	    GR_BIN=$(CURDIR)/build/dev/bin GR_SOURCE=$(CURDIR) bash $(CURDIR)/tests/launch/soak.sh 100
 
 lint:
 	@tools/setup.sh lint
@@ -43,6 +49,7 @@ help:
 	@echo "make            build the release preset into build/release"
 	@echo "make demo       train a small network here, in under a minute"
 	@echo "make test       all tests; then again under the sanitizers"
+	@echo "make soak       100 jobs, started and killed at random: nothing is left behind"
 	@echo "make lint       formatting and static analysis"
 	@echo "make bench      the benchmarks"
 	@echo "make install    into PREFIX (now $(PREFIX)), below DESTDIR if set"

@@ -106,6 +106,10 @@ list(FILTER tests INCLUDE REGEX "^test_(multi|interop)_")
 if(tests)
   set_tests_properties(${tests} PROPERTIES PROCESSORS 2)
 endif()
+list(FILTER tests INCLUDE REGEX "^test_interop_")
+if(tests) # other people's programs take their time
+  set_tests_properties(${tests} PROPERTIES TIMEOUT 240)
+endif()
 add_dependencies(tests_multi apps)
 
 # Fuzz targets, here without a fuzzer: every seed and some thousand mutations of it.

@@ -28,7 +28,9 @@ stage() {
     asan)
         tools/build.sh asan
         can_run asan || return 0
-        run_ctest asan
+        # Not the runs with other people's programs: they are slow, and the launcher's own
+        # tests see the same of our code.
+        run_ctest asan -LE '^interop$'
         ;;
     tsan)
         # shellcheck disable=SC2086

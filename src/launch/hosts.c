@@ -291,6 +291,10 @@ gr_status gr_agent_run_hosts(gr_agent *a, gr_launch_result *result)
         gr_text_addf(&result->report, "%s\n", gr_error_message());
         st = GR_OK;
     }
+    if (st != GR_OK) { /* the meeting ends with us: the others are to hear of that, not of a host */
+        gr_hub_finish(h.hub);
+        h.hub = NULL;
+    }
     gr_member_destroy(h.member);
     gr_hub_finish(h.hub);
     gr_text_fini(&h.event.text);

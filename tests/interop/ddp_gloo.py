@@ -1,0 +1,32 @@
+"""A small DistributedDataParallel training on the CPU; rank 0 prints a checksum per step."""
+
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+
+
+def main():
+    dist.init_process_group("gloo")  # env://
+    rank, size = dist.get_rank(), dist.get_world_size()
+    if len(sys.argv) > 1 and sys.argv[1] == "fail" and rank == size - 1:
+        raise RuntimeError("this rank was told to fail")
+    torch.manual_seed(1)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 4))
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch.manual_seed(100 + rank)
+    for step in range(5):
+        loss = model(torch.randn(8, 16)).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        total = sum(p.detach().double().sum().item() for p in model.parameters())
+        if rank == 0:
+            print(f"step {step} checksum {total:.17g}", flush=True)
+    dist.barrier()
+    print(f"rank {rank} of {size} local {os.environ['LOCAL_RANK']} done", flush=True)
+    dist.destroy_process_group()
+
+
+main()

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# PyTorch under gradrun is as under torchrun, and our ranks run under torchrun.
+. "$GR_SOURCE/tests/launch/lib.sh"
+
+python=
+for p in "${GR_PYTHON:-}" python3 "${VIRTUAL_ENV:-/nonexistent}/bin/python" ~/venv/bin/python; do
+    [ -n "$p" ] && "$p" -c 'import torch.distributed' 2>/dev/null && python=$p && break
+done
+[ -n "$python" ] || skip "no python3 with PyTorch (set GR_PYTHON)"
+export PYTHON_EXEC=$python OMP_NUM_THREADS=1
+torchrun=("$python" -m torch.distributed.run)
+ddp=$GR_SOURCE/tests/interop/ddp_gloo.py
+
+# The same numbers, whoever starts it.
+expect 0 "$RUN" --nproc-per-node 2 "$ddp"
+sort out.txt >ours.txt
+grep -q 'rank 1 of 2 local 1 done' ours.txt || fail "not all ranks ended"
+expect 0 "${torchrun[@]}" --standalone --nproc-per-node 2 "$ddp"
+sort out.txt >theirs.txt
+cmp ours.txt theirs.txt || fail "gradrun and torchrun give other results"
+
+# Its own failure is told in its own words.
+expect 1 "$RUN" --nproc-per-node 2 --shutdown-timeout 5 "$ddp" fail
+said 'rank 1 on host .* failed first: exit code 1'
+said 'RuntimeError: this rank was told to fail'
+
+# Our ranks in the store of a real torchrun, and in a group.
+expect 0 "${torchrun[@]}" --standalone --no-python --nproc-per-node 2 \
+    sh -c '"$0" store && exec "$0" group' "$WORKER"
+[ "$(grep -c 'of 2 .* met the others' out.txt)" = 2 ] || fail "our ranks did not meet under torchrun"
+[ "$(grep -c 'adds up to 3' out.txt)" = 2 ] || fail "our ranks did not add up under torchrun"
+
+# Every option of the installed torchrun is known here, with the same letter.
+"$python" - >options.txt <<'END'
+from torch.distributed.run import get_args_parser
+for action in get_args_parser()._actions:
+    for name in action.option_strings:
+        print(name, 0 if action.nargs == 0 else 1)
+END
+while read -r name takes_value; do
+    case $name in -h | --help) continue ;; esac
+    "$RUN" "$name" $([ "$takes_value" = 0 ] || echo 1) --version >known.txt 2>&1 ||
+        ! grep -q 'unknown option' known.txt || fail "torchrun has $name, gradrun has not"
+done <options.txt

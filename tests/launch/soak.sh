@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Starts jobs and ends them at a random moment in a random way; afterwards no process, no port,
+# no file in TMPDIR and no shared memory of them is left.
+#
+# usage: soak.sh [JOBS]       SEED=N repeats a sequence
+. "$GR_SOURCE/tests/launch/lib.sh"
+
+n_jobs=${1:-12}
+SEED=${SEED:-$RANDOM}
+RANDOM=$SEED
+echo "soak: $n_jobs jobs, SEED=$SEED"
+mkdir tmp
+export TMPDIR=$PWD/tmp
+mark=soak_$$ # in the environment of everything that belongs to a job
+
+cat >rank.sh <<'END'
+#!/bin/bash
+setsid sleep 1000 &
+(setsid sleep 1000 &)
+"$WORKER" store 0 || exit
+case $HOW in
+exit) exit $((RANK == 1 ? 3 : 0)) ;;
+segv) [ "$RANK" = 1 ] && kill -SEGV $$ ;;
+stubborn) trap '' TERM INT ;;
+esac
+exec "$WORKER" store 1000
+END
+chmod +x rank.sh
+export WORKER
+survivors() { # processes that have our mark in their environment, zombies not counted
+    local f
+    for f in $(grep -lzx "SOAK_MARK=$mark" /proc/[0-9]*/environ 2>/dev/null); do
+        f=${f#/proc/}
+        is_gone "${f%/environ}" || echo "${f%/environ}"
+    done
+}
+no_survivors() { [ -z "$(survivors)" ]; }
+
+ways=(exit segv stubborn none)
+signals=(TERM INT KILL HUP none)
+shm_before=$(ls /dev/shm | wc -l)
+for i in $(seq 1 "$n_jobs"); do
+    how=${ways[RANDOM % 4]}
+    signal=${signals[RANDOM % 5]}
+    [ "$signal$how" != nonenone ] && [ "$signal$how" != nonestubborn ] || signal=KILL
+    port=$(free_port)
+    HOW=$how SOAK_MARK=$mark "$RUN" --nproc-per-node $((2 + RANDOM % 3)) --master-port "$port" \
+        --shutdown-timeout 1 --max-restarts $((RANDOM % 2)) --restart-delay 0 ./rank.sh \
+        >out.txt 2>err.txt &
+    job=$!
+    sleep "0.$(printf %03d $((RANDOM % 600)))"
+    [ "$signal" = none ] || kill -"$signal" "$job" 2>/dev/null || true
+    wait "$job" 2>/dev/null || true
+    for _ in $(seq 1 100); do no_survivors && break; sleep 0.05; done
+    no_survivors || fail "job $i ($how, $signal) left processes: $(survivors | tr '\n' ' ')"
+    ! grep -i ":$(printf %04X "$port") .* 0A " /proc/net/tcp || fail "job $i left its port open"
+    [ -z "$(ls tmp)" ] || fail "job $i ($how, $signal) left files: $(ls tmp)"
+done
+[ "$(ls /dev/shm | wc -l)" -le "$shm_before" ] || fail "shared memory was left behind"
+echo "soak: nothing is left behind"

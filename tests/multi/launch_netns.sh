@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Hosts that are network namespaces on one bridge: the two-node command as users write it, names
+# that resolve late, a pair that cannot reach each other, strangers, slow and cut links. P15.
+. "$GR_SOURCE/tests/launch/lib.sh"
+
+command -v ip >/dev/null || skip "no ip command (package iproute2)"
+n=gr$$
+hosts=(a b c)
+remove_hosts() {
+    local h
+    for h in "${hosts[@]}" bridge; do
+        ip netns pids "$n$h" 2>/dev/null | xargs -r kill -KILL 2>/dev/null || true
+        ip netns del "$n$h" 2>/dev/null || true
+        rm -rf "/etc/netns/$n$h"
+    done
+}
+trap 'remove_hosts; cleanup' EXIT
+{ ip netns add "${n}bridge" && ip netns exec "${n}bridge" ip link add br0 type bridge &&
+    ip netns exec "${n}bridge" ip link set br0 up; } 2>net.txt ||
+    skip "network namespaces are not permitted here: $(head -1 net.txt)"
+i=100
+for h in "${hosts[@]}"; do
+    ip netns add "$n$h"
+    ip -n "$n$h" link set lo up
+    ip -n "$n$h" link add eth0 type veth peer name "port$h" netns "${n}bridge"
+    ip -n "${n}bridge" link set "port$h" master br0
+    ip -n "${n}bridge" link set "port$h" up
+    ip -n "$n$h" addr add "192.168.1.$i/24" dev eth0
+    ip -n "$n$h" link set eth0 up
+    i=$((i + 1))
+    mkdir -p "/etc/netns/$n$h"
+    echo '127.0.0.1 localhost' >"/etc/netns/$n$h/hosts"
+done
+
+declare -A pid
+on() { local h=$1; shift; ip netns exec "$n$h" "$@"; }
+# node HOST NODE WORD...: the launcher on one of the hosts.
+node() {
+    local h=$1 r=$2
+    shift 2
+    ip netns exec "$n$h" "$RUN" --nnodes="${N:-2}" --node_rank="$r" \
+        --master_addr="${ADDR:-192.168.1.100}" --master_port=29500 "$@" >"$h.txt" 2>&1 &
+    pid[$h]=$!
+}
+ends() {
+    local rc=0
+    wait "${pid[$1]}" || rc=$?
+    [ "$rc" = "$2" ] || fail "host $1 ended with $rc, expected $2"
+}
+has() { grep -qE -- "$2" "$1.txt" || fail "nothing like '$2' in $1.txt"; }
+comes() { wait_for 20 grep -qE -- "$2" "$1.txt"; }
+
+# Two nodes of four ranks each, as in the guide.
+node a 0 --nproc_per_node=4 "$WORKER" store
+node b 1 --nproc_per_node=4 "$WORKER" store
+ends a 0
+ends b 0
+has b 'rank 7 of 8 \(local 3\) met the others'
+
+# A slow link that loses packets.
+if command -v tc >/dev/null && ip -n "$n"b link show eth0 >/dev/null &&
+    on b tc qdisc add dev eth0 root netem delay 20ms loss 5% 2>net.txt; then
+    node a 0 --nproc_per_node=2 "$WORKER" store
+    node b 1 --nproc_per_node=2 "$WORKER" store
+    ends a 0
+    ends b 0
+    has b 'rank 3 of 4'
+    on b tc qdisc del dev eth0 root
+else
+    echo "tc netem is not there: slow links were not tried" >&2
+fi
+
+# A name that resolves only after a while.
+ADDR=head node b 1 "$WORKER" store
+sleep 1
+echo '192.168.1.100 head' | tee -a "/etc/netns/${n}a/hosts" >>"/etc/netns/${n}b/hosts"
+ADDR=head node a 0 "$WORKER" store
+ends a 0
+ends b 0
+
+# A pair that cannot reach each other is named, with address and port.
+on b ip route add unreachable 192.168.1.102/32
+N=3 node a 0 sleep 100
+N=3 node b 1 sleep 100
+N=3 node c 2 sleep 100
+for h in a b c; do
+    ends $h 1
+    has $h 'hosts of the job cannot reach each other'
+    has $h "host '.*' \(192.168.1.101\) cannot reach host '.*' at 192.168.1.102 port [0-9]+: "
+done
+on b ip route del unreachable 192.168.1.102/32
+
+# A stranger gets nothing out of the store, and is told of.
+node a 0 sh -c 'echo up; exec sleep 100'
+node b 1 sh -c 'echo up; exec sleep 100'
+comes a '^up'
+comes b '^up'
+RANK=0 WORLD_SIZE=2 MASTER_ADDR=192.168.1.100 MASTER_PORT=29500 TORCHELASTIC_USE_AGENT_STORE=True \
+    on c "$WORKER" store >stranger.txt 2>&1 && fail "a stranger was served"
+has stranger 'rank_worker: '
+comes a 'a connection from 192.168.1.102 is refused: no host of this job'
+# The link is cut: the silence is noticed on both sides within 10 s.
+start=$(milliseconds)
+ip -n "$n"b link set eth0 down
+ends a 1
+ends b 1
+took=$(($(milliseconds) - start))
+[ $took -lt 11000 ] || fail "a cut link was noticed after $took ms"
+has a "host '.*' \(192.168.1.101\) was lost"
+has b "host '192.168.1.100' port 29500, which has the store, is lost"
