@@ -11,6 +11,7 @@
 #include "gradus/index.h"
 #include "gradus/inspect.h"
 #include "gradus/loss.h"
+#include "gradus/models.h"
 #include "gradus/nn.h"
 #include "gradus/norm.h"
 #include "gradus/ops.h"

@@ -1,0 +1,121 @@
+/*
+ * Whole networks, with the parameter names of their PyTorch counterparts. Each is built from
+ * the layers of nn.h, whose rules hold here. `name` is a prefix ("backbone"); "" is none.
+ * A configuration that is all 0 but for the fields marked (needed) is the usual one.
+ */
+#ifndef GRADUS_MODELS_H
+#define GRADUS_MODELS_H
+
+#include "gradus/nn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- ResNet (torchvision's names: conv1, bn1, layer1.0.conv1 ... fc) ---- */
+
+typedef struct gr_resnet {
+    int depth;           /* (needed) 18, 34, 50, 101 or 152 */
+    int64_t n_classes;   /* of fc; 0: no pooling and no fc, the result is the last map */
+    int64_t stride[4];   /* of the stages; 0: 1, 2, 2, 2 */
+    int64_t dilation[4]; /* of the stages; 0: 1 */
+    int64_t last[3];     /* dilations of the last stage's blocks, if last[0] is not 0 */
+    bool stride_first;   /* a bottleneck's stride is on its first 1x1, not on the 3x3 */
+    bool ceil_pool;      /* the stem's pool rounds up */
+    bool project_all;    /* every stage's first block has a projected shortcut */
+} gr_resnet;
+
+/* The output-stride-8 trunk of DeepLab: strides 1 2 1 1, dilations 1 1 2 and 4 8 16, the
+ * other options on, no classifier. */
+GR_API gr_resnet gr_resnet_dilated(int depth);
+
+/* x [n, h, w, c] -> [n, n_classes], or the map of the last stage. stages, when not NULL,
+ * takes the results of the four stages. Convolutions start kaiming-normal, by fan-out. */
+#define gr_resnet_model(g, name, x, config, stages) \
+    gr_resnet_model_at(GR_HERE, g, name, x, config, stages)
+GR_API gr_value *gr_resnet_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                                    const gr_resnet *config, gr_value **stages);
+
+/* ---- ASPP ---- */
+
+typedef struct gr_aspp {
+    int64_t planes;      /* (needed) of each branch and of the result */
+    int64_t dilation[3]; /* of the 3x3 branches; 0: 12, 18, 24 */
+    bool relu;           /* after the last norm */
+} gr_aspp;
+
+/* x [n, h, w, c] -> [n, h, w, planes]: a 1x1, three dilated 3x3 and an image-wide branch,
+ * joined by a 1x1. In training n must be at least 2. */
+#define gr_aspp_model(g, name, x, config) gr_aspp_model_at(GR_HERE, g, name, x, config)
+GR_API gr_value *gr_aspp_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                                  const gr_aspp *config);
+
+/* ---- U-Net ---- */
+
+typedef struct gr_unet {
+    int64_t n_classes; /* (needed) */
+    int64_t base;      /* channels of the first level; 0: 64 */
+    bool bilinear;     /* grows by resizing instead of transposed convolutions */
+} gr_unet;
+
+/* x [n, h, w, c] -> logits [n, h, w, n_classes]. Sides need not be powers of two. */
+#define gr_unet_model(g, name, x, config) gr_unet_model_at(GR_HERE, g, name, x, config)
+GR_API gr_value *gr_unet_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                                  const gr_unet *config);
+
+/* ---- JiT: a plain transformer on pixels ---- */
+
+typedef struct gr_jit {
+    int64_t width, depth, heads, hidden; /* 0: 768, 12, 12, 3072 (JiT-B) */
+    int64_t size, patch;                 /* of the image and its patches; 0: 64, 4 */
+} gr_jit;
+
+/* x [n, size, size, 3], step i64 or i32 [n], mask bool [n, patches] (true: the patch holds
+ * data; its key may be seen and its result counts), condition [n, size, size, 3] and its mask
+ * or both NULL -> [n, size, size, 3]. Without a condition its tokens are left out, which
+ * changes nothing but the time it takes. */
+typedef struct gr_jit_input {
+    gr_value *x, *step, *mask, *condition, *condition_mask;
+} gr_jit_input;
+#define gr_jit_model(g, name, in, config) gr_jit_model_at(GR_HERE, g, name, in, config)
+GR_API gr_value *gr_jit_model_at(const char *site, gr_graph *g, const char *name,
+                                 const gr_jit_input *in, const gr_jit *config);
+
+/* ---- GPT-2 (names and layouts of its published checkpoints) ---- */
+
+typedef struct gr_gpt2 {
+    int64_t vocab, length, width, depth, heads; /* 0: 50257, 1024, 768, 12, 12 */
+    double dropout;
+} gr_gpt2;
+
+/* ids i32 or i64 [b, n] -> logits [b, n, vocab], with the embedding's own table. */
+#define gr_gpt2_model(g, name, ids, config) gr_gpt2_model_at(GR_HERE, g, name, ids, config)
+GR_API gr_value *gr_gpt2_model_at(const char *site, gr_graph *g, const char *name, gr_value *ids,
+                                  const gr_gpt2 *config);
+
+/* ---- protein side chains: a graph network over the backbone, a decoder over fragments ---- */
+
+typedef struct gr_protein {
+    int64_t width, layers, heads;    /* 0: 256, 3, 8 */
+    int64_t neighbours;              /* 0: 30; at most residues - 1 */
+    int64_t n_fragments, n_torsions; /* 0: 16, 72 */
+    double dropout;
+} gr_protein;
+
+/* coords f32 [b, residues, 4, 3] (N, CA, C, O), mask bool [b, residues] (true: there), tokens
+ * i32 or i64 [b, n]; results are logits [b, n, n_fragments] and [b, n, n_torsions]. */
+typedef struct gr_protein_input {
+    gr_value *coords, *mask, *tokens;
+} gr_protein_input;
+typedef struct gr_protein_output {
+    gr_value *fragments, *torsions;
+} gr_protein_output;
+#define gr_protein_model(g, name, in, config) gr_protein_model_at(GR_HERE, g, name, in, config)
+GR_API gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char *name,
+                                             const gr_protein_input *in, const gr_protein *config);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

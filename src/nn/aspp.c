@@ -1,0 +1,73 @@
+/* Atrous spatial pyramid pooling: five views of a map at different reach, joined. */
+#include "gradus/models.h"
+
+#include "gradus/ops.h"
+
+#include <math.h>
+
+typedef struct net {
+    const char *site;
+    gr_graph *g;
+    int64_t planes;
+} net;
+
+typedef struct conv_bn {
+    const char *conv, *bn; /* names */
+    int64_t k, dilation;
+} conv_bn;
+
+static gr_value *add_conv_bn(const net *n, gr_value *x, const conv_bn *c)
+{
+    gr_init start = gr_init_normal(0, sqrt(2.0 / (double)(n->planes * c->k * c->k)));
+    gr_layer_opts opts = { .no_bias = true, .weight = &start };
+    gr_conv conv = GR_CONV_INIT;
+
+    conv.dilation[0] = conv.dilation[1] = c->dilation;
+    conv.pad[0] = conv.pad[1] = c->k / 2 * c->dilation;
+    x = gr_conv_layer_at(n->site, n->g, c->conv, x,
+                         &(gr_conv_spec){ n->planes, c->k, &conv, &opts });
+    return gr_batch_norm_layer_at(n->site, n->g, c->bn, x);
+}
+
+static gr_value *relu(const net *n, gr_value *x)
+{
+    return gr_map1_at(n->site, n->g, "relu", x);
+}
+
+/* A map of one pixel, resized to any size, is the pixel everywhere. */
+static gr_value *image_branch(const net *n, const char *name, gr_value *x)
+{
+    gr_shape shape = gr_value_shape(x);
+    conv_bn c = { gr_name(n->g, "%s.global_avg_pool.1", name),
+                  gr_name(n->g, "%s.global_avg_pool.2", name), 1, 1 };
+
+    x = gr_reduce_at(n->site, n->g, "mean", x, GR_AXIS(1) | GR_AXIS(2), true);
+    x = relu(n, add_conv_bn(n, x, &c));
+    shape.dim[3] = n->planes;
+    return gr_broadcast_at(n->site, n->g, x, shape);
+}
+
+gr_value *gr_aspp_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                           const gr_aspp *config)
+{
+    static const int64_t usual[3] = { 12, 18, 24 };
+    net n = { .site = site, .g = g, .planes = config->planes };
+    conv_bn join = { gr_name(g, "%s.conv1", name), gr_name(g, "%s.bn1", name), 1, 1 };
+    gr_value *branch[5];
+
+    if (gr_value_shape(x).n_dims != 4 || config->planes < 1) {
+        gr_graph_fail(g, site, "ASPP '%s' needs an image [n, h, w, c] and at least one plane",
+                      name);
+        return NULL;
+    }
+    for (int i = 0; i < 4; i++) {
+        int64_t d = i == 0 ? 1 : config->dilation[i - 1] ? config->dilation[i - 1] : usual[i - 1];
+        conv_bn c = { gr_name(g, "%s.aspp%d.atrous_conv", name, i + 1),
+                      gr_name(g, "%s.aspp%d.bn", name, i + 1), i == 0 ? 1 : 3, d };
+
+        branch[i] = relu(&n, add_conv_bn(&n, x, &c));
+    }
+    branch[4] = image_branch(&n, name, x);
+    x = add_conv_bn(&n, gr_concat_at(site, g, branch, 5, 3), &join);
+    return config->relu ? relu(&n, x) : x;
+}

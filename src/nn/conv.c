@@ -1,0 +1,75 @@
+/*
+ * Convolutions with weight and bias, as torch.nn.Conv2d and ConvTranspose2d. Weights are
+ * stored as PyTorch stores them; images are NHWC.
+ */
+#include "nn/layer.h"
+
+#include "gradus/ops.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static gr_value *add_bias(const gr_layer *l, gr_value *y, const gr_conv_spec *s, double bound)
+{
+    gr_value *bias;
+
+    if (s->opts && s->opts->no_bias)
+        return y;
+    bias = gr_layer_param(l, "bias", GR_SHAPE(s->n_out), s->opts ? s->opts->bias : NULL,
+                          gr_init_uniform(-bound, bound));
+    return gr_map2_at(l->site, l->g, "add", y, bias);
+}
+
+/* The channels of x; 0, and a failure, when the layer cannot be. */
+static int64_t check(const gr_layer *l, const gr_value *x, const gr_conv_spec *s, int64_t groups)
+{
+    int64_t c = gr_layer_channels(l, "convolution", x, 4);
+
+    if (c < 1)
+        return 0;
+    if (s->n_out >= 1 && s->k >= 1 && groups >= 1 && c % groups == 0 && s->n_out % groups == 0)
+        return c;
+    gr_graph_fail(l->g, l->site,
+                  "convolution '%s': %" PRId64 " to %" PRId64 " channels, kernel %" PRId64
+                  ", %" PRId64 " groups; groups must divide both",
+                  l->name, c, s->n_out, s->k, groups);
+    return 0;
+}
+
+gr_value *gr_conv_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                           const gr_conv_spec *s)
+{
+    static const gr_conv plain = GR_CONV_INIT;
+    const gr_conv *conv = s->conv ? s->conv : &plain;
+    gr_layer l = { site, g, name };
+    int64_t c = check(&l, x, s, conv->groups);
+    gr_value *weight;
+    double bound;
+
+    if (c < 1)
+        return NULL;
+    c /= conv->groups;
+    bound = 1.0 / sqrt((double)(c * s->k * s->k));
+    weight = gr_layer_param(&l, "weight", GR_SHAPE(s->n_out, c, s->k, s->k),
+                            s->opts ? s->opts->weight : NULL, gr_init_uniform(-bound, bound));
+    return add_bias(&l, gr_conv2d_at(site, g, x, weight, conv), s, bound);
+}
+
+gr_value *gr_conv_transpose_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                                     const gr_conv_spec *s)
+{
+    static const gr_conv plain = GR_CONV_INIT;
+    const gr_conv *conv = s->conv ? s->conv : &plain;
+    gr_layer l = { site, g, name };
+    int64_t c = check(&l, x, s, conv->groups);
+    gr_value *weight;
+    double bound;
+
+    if (c < 1)
+        return NULL;
+    /* PyTorch takes the fan from dimension 1, which is the outputs here. */
+    bound = 1.0 / sqrt((double)(s->n_out / conv->groups * s->k * s->k));
+    weight = gr_layer_param(&l, "weight", GR_SHAPE(c, s->n_out / conv->groups, s->k, s->k),
+                            s->opts ? s->opts->weight : NULL, gr_init_uniform(-bound, bound));
+    return add_bias(&l, gr_conv_transpose2d_at(site, g, x, weight, conv), s, bound);
+}

@@ -1,0 +1,191 @@
+/*
+ * JiT ("just image transformer"): patches of pixels as tokens, learned places by row and
+ * column, and blocks whose one adaptive norm is told the step of the diffusion. Condition
+ * tokens come first; without a condition they are left out: nobody could see their keys.
+ */
+#include "gradus/models.h"
+
+#include "gradus/index.h"
+#include "gradus/norm.h"
+#include "gradus/ops.h"
+#include "nn/layer.h"
+
+#define NORM_EPS 1e-6
+#define STD      0.02
+
+typedef struct net {
+    const char *site;
+    gr_graph *g;
+    const char *prefix;
+    gr_jit c;
+    gr_value *when; /* silu of the step's sinusoids, [n, width] */
+    gr_value *mask; /* of the keys */
+} net;
+
+static gr_value *linear(const net *n, const char *name, gr_value *x, int64_t n_out, bool no_bias)
+{
+    gr_init start = gr_init_normal(0, STD), zero = gr_init_const(0);
+    gr_layer_opts o = { .no_bias = no_bias, .weight = &start, .bias = &zero };
+
+    return gr_linear_at(n->site, n->g, name, x, n_out, &o);
+}
+
+/* norm(x) clamp(1 + s(t), 0.1, 10) + h(t), the same for every token. The layers of s and h
+ * are those of the block: both of its parts use them. */
+typedef struct adapt {
+    gr_value *weight, *scale, *shift;
+} adapt;
+
+static adapt make_adapt(const net *n, const char *block)
+{
+    gr_layer l = { n->site, n->g, gr_name(n->g, "%s.norm.norm", block) };
+    gr_shape shape = gr_value_shape(n->when);
+    gr_shape token = GR_SHAPE(shape.dim[0], 1, n->c.width);
+    adapt a;
+
+    a.weight = gr_layer_param(&l, "weight", GR_SHAPE(n->c.width), NULL, gr_init_const(1));
+    a.scale = linear(n, gr_name(n->g, "%s.norm.scale.1", block), n->when, n->c.width, false);
+    a.scale = gr_clamp_at(n->site, n->g, gr_mapk_at(n->site, n->g, "add", a.scale, 1), 0.1, 10);
+    a.shift = linear(n, gr_name(n->g, "%s.norm.shift.1", block), n->when, n->c.width, false);
+    a.scale = gr_reshape_at(n->site, n->g, a.scale, token);
+    a.shift = gr_reshape_at(n->site, n->g, a.shift, token);
+    return a;
+}
+
+static gr_value *apply(const net *n, const adapt *a, gr_value *x)
+{
+    x = gr_rms_norm_at(n->site, n->g, x, a->weight, NORM_EPS, true);
+    return gr_scale_shift_at(n->site, n->g, x, a->scale, a->shift);
+}
+
+/* silu of the first half times the second. */
+static gr_value *swiglu(const net *n, gr_value *x)
+{
+    gr_value *half[2] = { NULL };
+
+    gr_split_at(n->site, n->g, x, -1, 2, NULL, half);
+    return gr_map2_at(n->site, n->g, "mul", gr_map1_at(n->site, n->g, "silu", half[0]), half[1]);
+}
+
+static gr_value *block(const net *n, const char *name, gr_value *x)
+{
+    gr_attention_opts attn = { .heads = n->c.heads, .key_mask = n->mask };
+    adapt a = make_adapt(n, name);
+    gr_value *h = apply(n, &a, x);
+
+    h = linear(n, gr_name(n->g, "%s.attn.qkv", name), h, 3 * n->c.width, true);
+    h = gr_attention_packed_at(n->site, n->g, h, &attn);
+    h = linear(n, gr_name(n->g, "%s.attn.proj", name), h, n->c.width, false);
+    x = gr_map2_at(n->site, n->g, "add", x, h);
+    h = linear(n, gr_name(n->g, "%s.ffn.w12", name), apply(n, &a, x), 2 * n->c.hidden, false);
+    h = swiglu(n, h);
+    h = linear(n, gr_name(n->g, "%s.ffn.w3", name), h, n->c.width, false);
+    return gr_map2_at(n->site, n->g, "add", x, h);
+}
+
+/* One vector per patch: learned for its row, plus learned for its column. */
+static gr_value *places(const net *n, const char *kind)
+{
+    int64_t side = n->c.size / n->c.patch, d = n->c.width;
+    gr_init start = gr_init_normal(0, STD);
+    gr_value *row = gr_param_at(n->site, n->g, gr_name(n->g, "%s%s_row_embed", n->prefix, kind),
+                                GR_SHAPE(side, d), start);
+    gr_value *col = gr_param_at(n->site, n->g, gr_name(n->g, "%s%s_col_embed", n->prefix, kind),
+                                GR_SHAPE(side, d), start);
+
+    row = gr_reshape_at(n->site, n->g, row, GR_SHAPE(side, 1, d));
+    col = gr_reshape_at(n->site, n->g, col, GR_SHAPE(1, side, d));
+    return gr_reshape_at(n->site, n->g, gr_map2_at(n->site, n->g, "add", row, col),
+                         GR_SHAPE(1, side * side, d));
+}
+
+/* Without an image, the parameters alone: checkpoints are whole either way. */
+static gr_value *embed(const net *n, const char *kind, gr_value *image)
+{
+    const char *name = gr_name(n->g, "%s%s_embed", n->prefix, kind);
+    int64_t k = 3 * n->c.patch * n->c.patch;
+    gr_layer l = { n->site, n->g, name };
+    gr_value *pos, *x;
+
+    if (!image) {
+        gr_layer_param(&l, "weight", GR_SHAPE(n->c.width, k), NULL,
+                       gr_init_normal(0, STD));
+        places(n, kind);
+        return NULL;
+    }
+    x = linear(n, name, gr_patchify_at(n->site, n->g, image, n->c.patch, GR_PATCH_CHW), n->c.width,
+               true);
+    pos = places(n, kind);
+    return gr_map2_at(n->site, n->g, "add", x, pos);
+}
+
+static bool is_image(const net *n, const gr_value *x)
+{
+    gr_shape s = gr_value_shape(x);
+
+    return s.n_dims == 4 && s.dim[1] == n->c.size && s.dim[2] == n->c.size && s.dim[3] == 3;
+}
+
+static gr_status check(const net *n, const gr_jit_input *in)
+{
+    if (n->c.size % n->c.patch != 0 || n->c.width % n->c.heads != 0 || n->c.width % 2 != 0)
+        return gr_fail(GR_ERR_ARG, "JiT: patches must divide the image, heads and 2 the width");
+    if (!in->x || !in->step || !in->mask || !is_image(n, in->x))
+        return gr_fail(GR_ERR_ARG,
+                       "JiT needs an image [n, %lld, %lld, 3], the step [n] and the mask of its "
+                       "patches",
+                       (long long)n->c.size, (long long)n->c.size);
+    if (!in->condition != !in->condition_mask || (in->condition && !is_image(n, in->condition)))
+        return gr_fail(GR_ERR_ARG, "JiT: a condition is an image of the same size and its mask");
+    return GR_OK;
+}
+
+static void fill_usual(gr_jit *c)
+{
+    c->width = c->width ? c->width : 768;
+    c->depth = c->depth ? c->depth : 12;
+    c->heads = c->heads ? c->heads : 12;
+    c->hidden = c->hidden ? c->hidden : 4 * c->width;
+    c->size = c->size ? c->size : 64;
+    c->patch = c->patch ? c->patch : 4;
+}
+
+/* Tokens in, and the mask of their keys into n->mask. */
+static gr_value *tokens(net *n, const gr_jit_input *in)
+{
+    gr_value *target = embed(n, "target", in->x), *condition = embed(n, "cond", in->condition);
+
+    n->mask = in->mask;
+    if (!in->condition)
+        return target;
+    n->mask = gr_concat_at(n->site, n->g, (gr_value *[]){ in->condition_mask, in->mask }, 2, 1);
+    return gr_concat_at(n->site, n->g, (gr_value *[]){ condition, target }, 2, 1);
+}
+
+gr_value *gr_jit_model_at(const char *site, gr_graph *g, const char *name, const gr_jit_input *in,
+                          const gr_jit *config)
+{
+    net n = { .site = site, .g = g, .c = *config };
+    gr_value *x, *mask;
+    int64_t n_patches;
+    gr_status st;
+
+    fill_usual(&n.c);
+    st = check(&n, in);
+    if (st != GR_OK) {
+        gr_graph_stick(g, st);
+        return NULL;
+    }
+    n_patches = n.c.size / n.c.patch * (n.c.size / n.c.patch);
+    n.prefix = name[0] ? gr_name(g, "%s.", name) : "";
+    n.when = gr_map1_at(site, g, "silu", gr_time_waves_at(site, g, in->step, n.c.width, 10000));
+    x = tokens(&n, in);
+    for (int64_t i = 0; i < n.c.depth && x; i++)
+        x = block(&n, gr_name(g, "%sblocks.%lld", n.prefix, (long long)i), x);
+    if (in->condition)
+        x = gr_slice_axis_at(site, g, x, 1, n_patches, 2 * n_patches);
+    x = linear(&n, gr_name(g, "%sout_proj", n.prefix), x, 3 * n.c.patch * n.c.patch, false);
+    mask = gr_cast_at(site, g, in->mask, gr_value_dtype(x));
+    x = gr_map2_at(site, g, "mul", x, gr_unsqueeze_at(site, g, mask, 2));
+    return gr_unpatchify_at(site, g, x, gr_value_shape(in->x), GR_PATCH_CHW);
+}

@@ -1,0 +1,67 @@
+#include "nn/layer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+const char *gr_name(gr_graph *g, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    int n;
+    char *name;
+
+    va_start(args, fmt);
+    n = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (n < 0 || n >= (int)sizeof(text)) {
+        gr_graph_fail(g, "gr_name", "a name is longer than %zu characters", sizeof(text) - 1);
+        return NULL;
+    }
+    name = gr_arena_printf(g->arena, "%s", text);
+    if (!name)
+        gr_graph_stick(g, GR_ERR_NOMEM);
+    return name;
+}
+
+gr_value *gr_layer_param(const gr_layer *l, const char *suffix, gr_shape shape, const gr_init *init,
+                         gr_init otherwise)
+{
+    const char *name = l->name ? gr_name(l->g, "%s.%s", l->name, suffix) : NULL;
+
+    return name ? gr_param_at(l->site, l->g, name, shape, init ? *init : otherwise) : NULL;
+}
+
+gr_value *gr_layer_buffer(const gr_layer *l, const char *suffix, gr_dtype t, gr_shape shape,
+                          double start)
+{
+    const char *name = l->name ? gr_name(l->g, "%s.%s", l->name, suffix) : NULL;
+
+    return name ? gr_buffer_at(l->site, l->g, name, t, shape, gr_init_const(start)) : NULL;
+}
+
+int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x, int min_dims)
+{
+    gr_shape shape = gr_value_shape(x);
+    char text[GR_SHAPE_TEXT];
+
+    if (!x) {
+        gr_graph_fail(l->g, l->site, "%s '%s': the input is NULL", kind, l->name ? l->name : "");
+        return 0;
+    }
+    if (shape.n_dims >= min_dims && shape.dim[shape.n_dims - 1] > 0)
+        return shape.dim[shape.n_dims - 1];
+    gr_graph_fail(l->g, l->site,
+                  "%s '%s': input %s, expected at least %d dimensions, the last of them the "
+                  "channels and not empty",
+                  kind, l->name ? l->name : "", gr_shape_text(&shape, text, sizeof(text)),
+                  min_dims);
+    return 0;
+}
+
+gr_layer gr_layer_inside(const gr_layer *l, const char *name)
+{
+    gr_layer inner = *l;
+
+    inner.name = l->name ? gr_name(l->g, "%s.%s", l->name, name) : NULL;
+    return inner;
+}

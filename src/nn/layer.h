@@ -1,0 +1,28 @@
+/* What the layers share: names, parameters with a default start, and shapes in messages. */
+#ifndef GR_NN_LAYER_H
+#define GR_NN_LAYER_H
+
+#include "gradus/nn.h"
+#include "graph/graph.h"
+
+/* A call of a layer: where, into which graph, under which module name. */
+typedef struct gr_layer {
+    const char *site;
+    gr_graph *g;
+    const char *name;
+} gr_layer;
+
+/* "<module>.<suffix>" of that shape; `init` NULL: `otherwise`. */
+gr_value *gr_layer_param(const gr_layer *l, const char *suffix, gr_shape shape, const gr_init *init,
+                         gr_init otherwise);
+gr_value *gr_layer_buffer(const gr_layer *l, const char *suffix, gr_dtype t, gr_shape shape,
+                          double start);
+
+/* The last dimension of x; 0, and a failure that names `kind` and the layer, when x is NULL or
+ * has fewer than min_dims dimensions or an empty last one. */
+int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x, int min_dims);
+
+/* A layer inside this one: "<module>.<name>". */
+gr_layer gr_layer_inside(const gr_layer *l, const char *name);
+
+#endif

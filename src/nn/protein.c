@@ -1,0 +1,267 @@
+/*
+ * Side chains of a protein from its backbone: messages between residues that are near in
+ * space, then a transformer decoder that reads fragments and looks at the residues.
+ *
+ * Backbone atoms are inputs, so nothing before the first layer has a gradient.
+ */
+#include "gradus/models.h"
+
+#include "gradus/index.h"
+#include "gradus/ops.h"
+#include "gradus/random.h"
+#include "nn/layer.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#define TINY       1e-8
+#define N_RBF      32
+#define RBF_TO     20.0
+#define N_FEATURES 6 /* sine and cosine of three angles */
+
+typedef struct net {
+    const char *site;
+    gr_graph *g;
+    const char *prefix;
+    gr_protein c;
+    int64_t b, l; /* samples, residues */
+} net;
+
+static gr_value *map2(const net *n, const char *fn, gr_value *a, gr_value *b)
+{
+    return gr_map2_at(n->site, n->g, fn, a, b);
+}
+
+/* a / (|a| + tiny), along the last dimension. */
+static gr_value *unit(const net *n, gr_value *a)
+{
+    gr_value *length = gr_norm_at(n->site, n->g, a, true);
+
+    return map2(n, "div", a, gr_mapk_at(n->site, n->g, "add", length, TINY));
+}
+
+/* The angle between the planes (a, b, c) and (b, c, d), [b, l]. */
+static gr_value *dihedral(const net *n, gr_value *const at[4])
+{
+    gr_value *v1 = map2(n, "sub", at[1], at[0]), *v2 = map2(n, "sub", at[2], at[1]);
+    gr_value *v3 = map2(n, "sub", at[3], at[2]);
+    gr_value *n1 = unit(n, gr_cross_at(n->site, n->g, v1, v2));
+    gr_value *n2 = unit(n, gr_cross_at(n->site, n->g, v2, v3));
+    gr_value *cosine = gr_clamp_at(n->site, n->g, gr_dot_at(n->site, n->g, n1, n2, false), -1, 1);
+    gr_value *side = gr_dot_at(n->site, n->g, n1, v3, false);
+
+    return map2(n, "mul", gr_map1_at(n->site, n->g, "acos", cosine),
+                gr_map1_at(n->site, n->g, "sign", side));
+}
+
+/* Rows [from, to) along the residues, then row `last`: neighbours, with an end made up. */
+static gr_value *shifted(const net *n, gr_value *a, int64_t from, int64_t to, gr_value *end,
+                         bool in_front)
+{
+    gr_value *rest = gr_slice_axis_at(n->site, n->g, a, 1, from, to);
+    gr_value *both[2] = { in_front ? end : rest, in_front ? rest : end };
+
+    return gr_concat_at(n->site, n->g, both, 2, 1);
+}
+
+static gr_value *row(const net *n, gr_value *a, int64_t i)
+{
+    return gr_slice_axis_at(n->site, n->g, a, 1, i, i + 1);
+}
+
+/* Atom i of every residue, [b, l, 3]. */
+static gr_value *atom(const net *n, gr_value *coords, int64_t i)
+{
+    return gr_reshape_at(n->site, n->g, gr_slice_axis_at(n->site, n->g, coords, 2, i, i + 1),
+                         GR_SHAPE(n->b, n->l, 3));
+}
+
+/* Sines and cosines of phi, psi and omega, [b, l, 6]. At the ends of the chain the missing
+ * atoms are replaced by those of the residue itself. */
+static gr_value *angle_features(const net *n, gr_value *coords)
+{
+    gr_value *nitrogen = atom(n, coords, 0), *alpha = atom(n, coords, 1), *c = atom(n, coords, 2);
+    int64_t l = n->l;
+    gr_value *before = shifted(n, c, 0, l - 1, row(n, c, 0), true);
+    gr_value *next_n = shifted(n, nitrogen, 1, l, row(n, nitrogen, l - 1), false);
+    gr_value *omega_n = shifted(n, nitrogen, 1, l, row(n, alpha, l - 1), false);
+    gr_value *next_a = shifted(n, alpha, 1, l, row(n, alpha, l - 1), false);
+    gr_value *angle[3], *both[2];
+
+    angle[0] = dihedral(n, (gr_value *[]){ before, nitrogen, alpha, c });
+    angle[1] = dihedral(n, (gr_value *[]){ nitrogen, alpha, c, next_n });
+    angle[2] = dihedral(n, (gr_value *[]){ alpha, c, omega_n, next_a });
+    both[1] = gr_stack_at(n->site, n->g, angle, 3, 2);
+    both[0] = gr_map1_at(n->site, n->g, "sin", both[1]);
+    both[1] = gr_map1_at(n->site, n->g, "cos", both[1]);
+    return gr_concat_at(n->site, n->g, both, 2, 2);
+}
+
+typedef struct edges {
+    int64_t k;           /* per residue; edge [i, j] goes from residue i to to[i, j] */
+    gr_value *to;        /* rows of [b * l], [b * l, k] */
+    gr_value *features;  /* [b * l, k, 35] */
+    gr_value *in_degree; /* f32 [b * l, 1] */
+} edges;
+
+/* Edges go from a residue to each of its nearest: who is near many hears from many. */
+static edges make_edges(const net *n, gr_value *coords)
+{
+    gr_value *alpha = atom(n, coords, 1), *points, *step, *both[2];
+    int64_t k = n->c.neighbours < n->l - 1 ? n->c.neighbours : n->l - 1, n_nodes = n->b * n->l;
+    gr_knn_config knn = { .k = k, .in_batch = true };
+    gr_rbf_config rbf = { .n = N_RBF, .to = RBF_TO, .width = RBF_TO / N_RBF, .factor = 0.5 };
+    edges e = { .k = k };
+
+    e.to = gr_reshape_at(n->site, n->g, gr_knn_at(n->site, n->g, alpha, NULL, knn, NULL),
+                         GR_SHAPE(n_nodes, k));
+    points = gr_reshape_at(n->site, n->g, alpha, GR_SHAPE(n_nodes, 3));
+    step = map2(n, "sub", gr_gather_at(n->site, n->g, points, e.to),
+                gr_reshape_at(n->site, n->g, points, GR_SHAPE(n_nodes, 1, 3)));
+    both[0] = gr_rbf_at(n->site, n->g, gr_norm_at(n->site, n->g, step, false), rbf);
+    both[1] = unit(n, step);
+    e.features = gr_concat_at(n->site, n->g, both, 2, 2);
+    e.in_degree = gr_scatter_add_at(n->site, n->g,
+                                    gr_fill_at(n->site, n->g, GR_F32, GR_SHAPE(n_nodes, k, 1), 1),
+                                    e.to, n_nodes);
+    return e;
+}
+
+/* Of the layer `name` with n_in inputs: weight and bias as torch.nn.Linear has them. */
+typedef struct weights {
+    gr_value *w, *b;
+} weights;
+
+static weights linear_weights(const net *n, const char *name, int64_t n_in)
+{
+    gr_layer l = { n->site, n->g, name };
+    double bound = 1.0 / sqrt((double)n_in);
+    gr_init start = gr_init_uniform(-bound, bound);
+    weights w;
+
+    w.w = gr_layer_param(&l, "weight", GR_SHAPE(n->c.width, n_in), NULL, start);
+    w.b = gr_layer_param(&l, "bias", GR_SHAPE(n->c.width), NULL, start);
+    return w;
+}
+
+static gr_value *norm_relu_drop(const net *n, const char *name, gr_value *x)
+{
+    x = gr_layer_norm_layer_at(n->site, n->g, name, x, 0);
+    return gr_dropout_at(n->site, n->g, gr_map1_at(n->site, n->g, "relu", x), n->c.dropout);
+}
+
+/*
+ * Sum over the edges to a residue of W2 relu(norm(W1 [h_from, features] + b1)) + b2, with
+ * the products where there are fewest rows: W1's part for h is applied once per residue
+ * rather than once per edge, and W2 after the sum, which it may change places with; b2
+ * counts once per edge.
+ */
+static gr_value *messages(const net *n, const char *name, gr_value *h, const edges *e)
+{
+    int64_t d = n->c.width, n_nodes = n->b * n->l, sizes[2] = { d, N_RBF + 3 };
+    weights first = linear_weights(n, gr_name(n->g, "%s.0", name), sizes[0] + sizes[1]), last;
+    gr_value *part[2] = { NULL }, *x;
+
+    gr_split_at(n->site, n->g, first.w, 1, 2, sizes, part);
+    x = map2(n, "add", gr_matmul_at(n->site, n->g, h, part[0], false, true), first.b);
+    x = gr_reshape_at(n->site, n->g, x, GR_SHAPE(n_nodes, 1, d));
+    x = map2(n, "add", gr_matmul_at(n->site, n->g, e->features, part[1], false, true), x);
+    x = norm_relu_drop(n, gr_name(n->g, "%s.1", name), x);
+    x = gr_scatter_add_at(n->site, n->g, x, e->to, n_nodes);
+    last = linear_weights(n, gr_name(n->g, "%s.4", name), d);
+    x = gr_matmul_at(n->site, n->g, x, last.w, false, true);
+    return map2(n, "add", x, map2(n, "mul", e->in_degree, last.b));
+}
+
+static gr_value *update(const net *n, const char *name, gr_value *x)
+{
+    x = gr_linear_at(n->site, n->g, gr_name(n->g, "%s.0", name), x, n->c.width, NULL);
+    x = norm_relu_drop(n, gr_name(n->g, "%s.1", name), x);
+    return gr_linear_at(n->site, n->g, gr_name(n->g, "%s.4", name), x, n->c.width, NULL);
+}
+
+static gr_value *message_layer(const net *n, const char *name, gr_value *h, const edges *e)
+{
+    gr_value *both[2] = { h, messages(n, gr_name(n->g, "%s.message_mlp", name), h, e) }, *x;
+
+    x = gr_concat_at(n->site, n->g, both, 2, 1);
+    x = update(n, gr_name(n->g, "%s.update_mlp", name), x);
+    return gr_layer_norm_layer_at(n->site, n->g, gr_name(n->g, "%s.norm", name),
+                                  map2(n, "add", h, x), 0);
+}
+
+static gr_value *encode(const net *n, gr_value *coords)
+{
+    edges e = make_edges(n, coords);
+    gr_value *h =
+        gr_reshape_at(n->site, n->g, angle_features(n, coords), GR_SHAPE(n->b * n->l, N_FEATURES));
+
+    h = gr_linear_at(n->site, n->g, gr_name(n->g, "%sencoder.dihedral_proj", n->prefix), h, 64,
+                     NULL);
+    h = gr_linear_at(n->site, n->g, gr_name(n->g, "%sencoder.node_embed", n->prefix), h, n->c.width,
+                     NULL);
+    for (int64_t i = 0; i < n->c.layers && h; i++)
+        h = message_layer(n, gr_name(n->g, "%sencoder.layers.%" PRId64, n->prefix, i), h, &e);
+    return gr_reshape_at(n->site, n->g, h, GR_SHAPE(n->b, n->l, n->c.width));
+}
+
+static gr_value *head(const net *n, const char *kind, gr_value *x, int64_t n_out)
+{
+    const char *name = gr_name(n->g, "%sdecoder.%s_head", n->prefix, kind);
+
+    x = gr_layer_norm_layer_at(n->site, n->g, gr_name(n->g, "%s.0", name), x, 0);
+    x = gr_linear_at(n->site, n->g, gr_name(n->g, "%s.1", name), x, n->c.width, NULL);
+    x = gr_dropout_at(n->site, n->g, gr_map1_at(n->site, n->g, "gelu", x), n->c.dropout);
+    return gr_linear_at(n->site, n->g, gr_name(n->g, "%s.4", name), x, n_out, NULL);
+}
+
+static gr_protein_output decode(const net *n, const gr_protein_input *in, gr_value *memory)
+{
+    gr_init start = gr_init_normal(0, 0.02);
+    gr_transformer_opts o = { .heads = n->c.heads,
+                              .activation = GR_ACT_GELU,
+                              .dropout = n->c.dropout,
+                              .memory_mask = in->mask };
+    gr_value *x =
+        gr_embedding_layer_at(n->site, n->g, gr_name(n->g, "%sdecoder.token_embed", n->prefix),
+                              in->tokens, n->c.n_fragments, n->c.width, &start);
+
+    x = map2(n, "add", x,
+             gr_sinusoid_at(n->site, n->g, gr_value_shape(in->tokens).dim[1], n->c.width, 10000));
+    x = gr_dropout_at(n->site, n->g, x, n->c.dropout);
+    memory = gr_linear_at(n->site, n->g, gr_name(n->g, "%sdecoder.memory_proj", n->prefix), memory,
+                          n->c.width, NULL);
+    for (int64_t i = 0; i < n->c.layers && x; i++)
+        x = gr_decoder_layer_at(
+            n->site, n->g, gr_name(n->g, "%sdecoder.layers.%" PRId64, n->prefix, i), x, memory, &o);
+    return (gr_protein_output){ .fragments = head(n, "fragment", x, n->c.n_fragments),
+                                .torsions = head(n, "torsion", x, n->c.n_torsions) };
+}
+
+static void fill_usual(gr_protein *c)
+{
+    c->width = c->width ? c->width : 256;
+    c->layers = c->layers ? c->layers : 3;
+    c->heads = c->heads ? c->heads : 8;
+    c->neighbours = c->neighbours ? c->neighbours : 30;
+    c->n_fragments = c->n_fragments ? c->n_fragments : 16;
+    c->n_torsions = c->n_torsions ? c->n_torsions : 72;
+}
+
+gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char *name,
+                                      const gr_protein_input *in, const gr_protein *config)
+{
+    gr_shape coords = gr_value_shape(in->coords), tokens = gr_value_shape(in->tokens);
+    net n = { .site = site, .g = g, .c = *config, .b = coords.dim[0], .l = coords.dim[1] };
+
+    if (coords.n_dims != 4 || coords.dim[1] < 2 || coords.dim[2] < 3 || coords.dim[3] != 3 ||
+        tokens.n_dims != 2) {
+        gr_graph_fail(g, site,
+                      "the protein model needs coordinates [b, l, 4, 3] of two residues or more "
+                      "and tokens [b, n]");
+        return (gr_protein_output){ NULL, NULL };
+    }
+    fill_usual(&n.c);
+    n.prefix = name[0] ? gr_name(g, "%s.", name) : "";
+    return decode(&n, in, encode(&n, in->coords));
+}

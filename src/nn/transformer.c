@@ -1,0 +1,164 @@
+/*
+ * Multi-head attention and the two standard transformer layers, as torch.nn has them with
+ * batch_first: same names, same order of parameters, same places of norm and dropout.
+ */
+#include "nn/layer.h"
+
+#include "gradus/ops.h"
+#include "gradus/random.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+typedef struct attend {
+    const gr_init *weight, *bias; /* of out_proj; NULL: PyTorch's */
+    gr_attention_opts o;
+} attend;
+
+/* x W^T + b. */
+static gr_value *project(const gr_layer *l, gr_value *x, gr_value *w, gr_value *b)
+{
+    return gr_map2_at(l->site, l->g, "add", gr_matmul_at(l->site, l->g, x, w, false, true), b);
+}
+
+/* The packed projection's first d rows are for queries, the others for keys and values. */
+static gr_value *attend_memory(const gr_layer *l, gr_value *x, gr_value *memory,
+                               gr_value *const packed[2], const gr_attention_opts *o)
+{
+    gr_shape shape = gr_value_shape(x);
+    int64_t d = shape.dim[shape.n_dims - 1], sizes[2] = { d, 2 * d };
+    gr_value *w[2] = { NULL }, *b[2] = { NULL };
+
+    gr_split_at(l->site, l->g, packed[0], 0, 2, sizes, w);
+    gr_split_at(l->site, l->g, packed[1], 0, 2, sizes, b);
+    return gr_attention_cross_at(l->site, l->g, project(l, x, w[0], b[0]),
+                                 project(l, memory, w[1], b[1]), o);
+}
+
+static gr_value *multihead(const gr_layer *l, gr_value *x, gr_value *memory, const attend *a)
+{
+    int64_t d = gr_layer_channels(l, "attention", x, 3);
+    double bound = sqrt(6.0 / (double)(4 * d));
+    gr_init zero = gr_init_const(0);
+    gr_layer_opts out = { .weight = a->weight, .bias = a->bias ? a->bias : &zero };
+    gr_layer proj = gr_layer_inside(l, "out_proj");
+    gr_value *packed[2], *y;
+
+    if (d < 1)
+        return NULL;
+    if (a->o.heads < 1 || d % a->o.heads != 0) {
+        gr_graph_fail(l->g, l->site,
+                      "attention '%s': %" PRId64 " heads do not divide width %" PRId64, l->name,
+                      a->o.heads, d);
+        return NULL;
+    }
+    packed[0] = gr_layer_param(l, "in_proj_weight", GR_SHAPE(3 * d, d), NULL,
+                               gr_init_uniform(-bound, bound));
+    packed[1] = gr_layer_param(l, "in_proj_bias", GR_SHAPE(3 * d), NULL, zero);
+    if (memory)
+        y = attend_memory(l, x, memory, packed, &a->o);
+    else
+        y = gr_attention_packed_at(l->site, l->g, project(l, x, packed[0], packed[1]), &a->o);
+    return gr_linear_at(l->site, l->g, proj.name, y, d, &out);
+}
+
+gr_value *gr_multihead_attention_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                                    gr_value *memory, const gr_attention_opts *attention)
+{
+    gr_layer l = { site, g, name };
+    attend a = { .o = *attention };
+
+    return multihead(&l, x, memory, &a);
+}
+
+/* ---- layers ---- */
+
+typedef struct part {
+    const gr_layer *l;
+    const gr_transformer_opts *o;
+    gr_value *memory;
+} part;
+
+static gr_value *self_attention(const part *p, gr_value *x)
+{
+    attend a = { p->o->weight,
+                 p->o->zero_bias,
+                 { .heads = p->o->heads,
+                   .causal = p->o->causal,
+                   .dropout = p->o->dropout,
+                   .key_mask = p->o->key_mask,
+                   .bias = p->o->bias } };
+    gr_layer l = gr_layer_inside(p->l, "self_attn");
+
+    return multihead(&l, x, NULL, &a);
+}
+
+static gr_value *cross_attention(const part *p, gr_value *x)
+{
+    attend a = {
+        p->o->weight,
+        p->o->zero_bias,
+        { .heads = p->o->heads, .dropout = p->o->dropout, .key_mask = p->o->memory_mask }
+    };
+    gr_layer l = gr_layer_inside(p->l, "multihead_attn");
+
+    return multihead(&l, x, p->memory, &a);
+}
+
+static const char *const activations[] = { [GR_ACT_RELU] = "relu",
+                                           [GR_ACT_GELU] = "gelu",
+                                           [GR_ACT_GELU_TANH] = "gelu_tanh",
+                                           [GR_ACT_SILU] = "silu" };
+
+static gr_value *feed_forward(const part *p, gr_value *x)
+{
+    const gr_layer *l = p->l;
+    gr_layer_opts o = { .weight = p->o->weight, .bias = p->o->zero_bias };
+    gr_shape shape = gr_value_shape(x);
+    int64_t d = shape.n_dims > 0 ? shape.dim[shape.n_dims - 1] : 0;
+    int64_t hidden = p->o->hidden ? p->o->hidden : 4 * d;
+    gr_value *h = gr_linear_at(l->site, l->g, gr_layer_inside(l, "linear1").name, x, hidden, &o);
+
+    h = gr_map1_at(l->site, l->g, activations[p->o->activation], h);
+    h = gr_dropout_at(l->site, l->g, h, p->o->dropout);
+    return gr_linear_at(l->site, l->g, gr_layer_inside(l, "linear2").name, h, d, &o);
+}
+
+typedef gr_value *part_fn(const part *p, gr_value *x);
+
+/* x + part(norm(x)), or norm(x + part(x)). */
+static gr_value *residual(const part *p, gr_value *x, part_fn *fn, const char *norm_name)
+{
+    const gr_layer *l = p->l;
+    const char *norm = gr_layer_inside(l, norm_name).name;
+    gr_value *y = p->o->norm_first ? gr_layer_norm_layer_at(l->site, l->g, norm, x, 0) : x;
+
+    y = gr_dropout_at(l->site, l->g, fn(p, y), p->o->dropout);
+    y = gr_map2_at(l->site, l->g, "add", x, y);
+    return p->o->norm_first ? y : gr_layer_norm_layer_at(l->site, l->g, norm, y, 0);
+}
+
+gr_value *gr_encoder_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                              const gr_transformer_opts *opts)
+{
+    gr_layer l = { site, g, name };
+    part p = { .l = &l, .o = opts };
+
+    x = residual(&p, x, self_attention, "norm1");
+    return residual(&p, x, feed_forward, "norm2");
+}
+
+gr_value *gr_decoder_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                              gr_value *memory, const gr_transformer_opts *opts)
+{
+    gr_layer l = { site, g, name };
+    part p = { .l = &l, .o = opts, .memory = memory };
+
+    if (!memory) {
+        gr_graph_fail(g, site, "decoder layer '%s': the memory is NULL", name);
+        return NULL;
+    }
+    x = residual(&p, x, self_attention, "norm1");
+    x = residual(&p, x, cross_attention, "norm2");
+    return residual(&p, x, feed_forward, "norm3");
+}

@@ -1,0 +1,481 @@
+"""The whole models of src/nn in PyTorch, with the same parameter names and shapes.
+
+Weights, inputs and labels come from a hash of names and indices (tests/models/world.c has
+the same one), so that nothing needs to be stored and both sides start from equal bits.
+"""
+import math
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+U32 = np.uint32
+
+
+def mix(a, b):
+    """A hash of two words, on whole arrays."""
+    with np.errstate(over='ignore'):
+        h = U32(a) * U32(0x9E3779B1) ^ (np.asarray(b, U32) + U32(0x7F4A7C15)) * U32(0x85EBCA6B)
+        h ^= h >> U32(15)
+        h = h * U32(0x2C1B3C6D)
+        h ^= h >> U32(13)
+        h = h * U32(0x297A2D39)
+        return h ^ h >> U32(16)
+
+
+def name_hash(name):
+    h = 0x811C9DC5
+    for c in name.encode():
+        h = (h ^ c) * 0x01000193 & 0xFFFFFFFF
+    return h
+
+
+def noise(name, n):
+    """n numbers in [-1, 1), whole multiples of 1/1024."""
+    return (mix(name_hash(name), np.arange(n)) % U32(2048)).astype(np.float32) / 1024 - 1
+
+
+def weight(name, shape):
+    """Powers of two scale, so that every weight is exact in f32."""
+    x = noise(name, int(np.prod(shape))).reshape(shape)
+    if len(shape) >= 2:
+        fan_in = int(np.prod(shape[1:]))
+        return x * np.float32(2.0 ** round(math.log2(0.75 / math.sqrt(fan_in))))
+    if name.endswith('bias'):
+        return x / 8
+    return 1 + x / 8
+
+
+def real(name, step, *shape):
+    return torch.from_numpy(noise(f'{name}.{step}', int(np.prod(shape))).reshape(shape))
+
+
+def label(name, step, n, *shape):
+    h = mix(name_hash(f'{name}.{step}'), np.arange(int(np.prod(shape))))
+    return torch.from_numpy((h % U32(n)).astype(np.int64).reshape(shape))
+
+
+def fill(model):
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            p.copy_(torch.from_numpy(weight(name, tuple(p.shape))))
+    return model
+
+
+# ---- ResNet ----
+
+class Basic(nn.Module):
+    expansion = 1
+
+    def __init__(self, c_in, width, stride, dilation, caffe):
+        super().__init__()
+        self.conv1 = nn.Conv2d(c_in, width, 3, stride, dilation, dilation, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, dilation, dilation, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.downsample = None
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + (self.downsample(x) if self.downsample else x))
+
+
+class Bottleneck(nn.Module):
+    expansion = 4
+
+    def __init__(self, c_in, width, stride, dilation, caffe):
+        super().__init__()
+        first, second = (stride, 1) if caffe else (1, stride)
+        self.conv1 = nn.Conv2d(c_in, width, 1, first, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, second, dilation, dilation, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, width * 4, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(width * 4)
+        self.downsample = None
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = self.bn3(self.conv3(F.relu(self.bn2(self.conv2(y)))))
+        return F.relu(y + (self.downsample(x) if self.downsample else x))
+
+
+LAYERS = {18: (Basic, (2, 2, 2, 2)), 34: (Basic, (3, 4, 6, 3)), 50: (Bottleneck, (3, 4, 6, 3)),
+          101: (Bottleneck, (3, 4, 23, 3)), 152: (Bottleneck, (3, 8, 36, 3))}
+
+
+class ResNet(nn.Module):
+    """dilated: output stride 8, stride on the first 1x1, ceil-mode pool, no classifier."""
+
+    def __init__(self, depth, c_in=3, classes=1000, dilated=False):
+        super().__init__()
+        block, counts = LAYERS[depth]
+        strides = (1, 2, 1, 1) if dilated else (1, 2, 2, 2)
+        dilations = (1, 1, 2, (4, 8, 16)) if dilated else (1, 1, 1, 1)
+        self.conv1 = nn.Conv2d(c_in, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.pool = nn.MaxPool2d(3, 2, 1, ceil_mode=dilated)
+        c = 64
+        for i, n in enumerate(counts):
+            blocks = []
+            for k in range(n):
+                d = dilations[i][k] if isinstance(dilations[i], tuple) else dilations[i]
+                stride = strides[i] if k == 0 else 1
+                b = block(c, 64 << i, stride, d, dilated)
+                out = (64 << i) * block.expansion
+                if k == 0 and (dilated or stride != 1 or c != out):
+                    b.downsample = nn.Sequential(nn.Conv2d(c, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+                blocks.append(b)
+                c = out
+            setattr(self, f'layer{i + 1}', nn.Sequential(*blocks))
+        self.fc = None if dilated else nn.Linear(c, classes)
+
+    def forward(self, x):
+        x = self.pool(F.relu(self.bn1(self.conv1(x))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.mean((2, 3))) if self.fc else x
+
+
+class AsppBranch(nn.Module):
+    def __init__(self, c_in, planes, k, dilation):
+        super().__init__()
+        self.atrous_conv = nn.Conv2d(c_in, planes, k, 1, 0 if k == 1 else dilation, dilation, bias=False)
+        self.bn = nn.BatchNorm2d(planes)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.atrous_conv(x)))
+
+
+class Aspp(nn.Module):
+    def __init__(self, c_in, planes, dilations, relu):
+        super().__init__()
+        for i, d in enumerate(dilations):
+            setattr(self, f'aspp{i + 1}', AsppBranch(c_in, planes, 1 if i == 0 else 3, 1 if i == 0 else d))
+        self.global_avg_pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(c_in, planes, 1, bias=False),
+                                             nn.BatchNorm2d(planes), nn.ReLU())
+        self.conv1 = nn.Conv2d(planes * 5, planes, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(planes)
+        self.relu = relu
+
+    def forward(self, x):
+        y = [getattr(self, f'aspp{i}')(x) for i in range(1, 5)]
+        y.append(F.interpolate(self.global_avg_pool(x), x.shape[2:], mode='bilinear', align_corners=True))
+        y = self.bn1(self.conv1(torch.cat(y, 1)))
+        return F.relu(y) if self.relu else y
+
+
+class DilatedAspp(nn.Module):
+    """The segmentation network of guide 000 without its extra branch."""
+
+    def __init__(self, depth=50, classes=21):
+        super().__init__()
+        self.backbone = ResNet(depth, dilated=True)
+        self.aspp = Aspp(2048 if depth >= 50 else 512, classes, (6, 12, 18, 24), False)
+
+    def forward(self, x):
+        return F.interpolate(self.aspp(self.backbone(x)), x.shape[2:], mode='bilinear', align_corners=True)
+
+
+# ---- U-Net ----
+
+def double_conv(c_in, c_out):
+    return nn.Sequential(nn.Conv2d(c_in, c_out, 3, 1, 1), nn.BatchNorm2d(c_out), nn.ReLU(),
+                         nn.Conv2d(c_out, c_out, 3, 1, 1), nn.BatchNorm2d(c_out), nn.ReLU())
+
+
+class DoubleConv(nn.Module):
+    def __init__(self, c_in, c_out):
+        super().__init__()
+        self.double_conv = double_conv(c_in, c_out)
+
+    def forward(self, x):
+        return self.double_conv(x)
+
+
+class Down(nn.Module):
+    def __init__(self, c_in, c_out):
+        super().__init__()
+        self.maxpool_conv = nn.Sequential(nn.MaxPool2d(2), DoubleConv(c_in, c_out))
+
+    def forward(self, x):
+        return self.maxpool_conv(x)
+
+
+class Up(nn.Module):
+    def __init__(self, c_in, c_skip, c_out, bilinear):
+        super().__init__()
+        if bilinear:
+            self.up = nn.Upsample(scale_factor=2, mode='bilinear', align_corners=True)
+        else:
+            self.up = nn.ConvTranspose2d(c_in, c_in, 2, 2)
+        self.conv = DoubleConv(c_in + c_skip, c_out)
+
+    def forward(self, x, skip):
+        x = self.up(x)
+        dy, dx = skip.shape[2] - x.shape[2], skip.shape[3] - x.shape[3]
+        x = F.pad(x, [dx // 2, dx - dx // 2, dy // 2, dy - dy // 2])
+        return self.conv(torch.cat([skip, x], 1))
+
+
+class UNet(nn.Module):
+    def __init__(self, c_in=1, classes=1, bilinear=False, base=64):
+        super().__init__()
+        w = [base, base * 2, base * 4, base * 8, base * 8]
+        self.inc = DoubleConv(c_in, w[0])
+        for i in range(4):
+            setattr(self, f'down{i + 1}', Down(w[i], w[i + 1]))
+        out = [base * 4, base * 2, base, base]
+        c = w[4]
+        for i in range(4):
+            setattr(self, f'up{i + 1}', Up(c, w[3 - i], out[i], bilinear))
+            c = out[i]
+        self.outc = nn.Module()
+        self.outc.conv = nn.Conv2d(base, classes, 1)
+
+    def forward(self, x):
+        s = [self.inc(x)]
+        for i in range(4):
+            s.append(getattr(self, f'down{i + 1}')(s[-1]))
+        x = s[4]
+        for i in range(4):
+            x = getattr(self, f'up{i + 1}')(x, s[3 - i])
+        return self.outc.conv(x)
+
+
+# ---- JiT ----
+
+class JitBlock(nn.Module):
+    def __init__(self, d, heads, hidden):
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.Module()
+        self.norm.norm = nn.Module()
+        self.norm.norm.weight = nn.Parameter(torch.ones(d))
+        self.norm.scale = nn.Sequential(nn.SiLU(), nn.Linear(d, d))
+        self.norm.shift = nn.Sequential(nn.SiLU(), nn.Linear(d, d))
+        self.attn = nn.Module()
+        self.attn.qkv = nn.Linear(d, 3 * d, bias=False)
+        self.attn.proj = nn.Linear(d, d)
+        self.ffn = nn.Module()
+        self.ffn.w12 = nn.Linear(d, 2 * hidden)
+        self.ffn.w3 = nn.Linear(hidden, d)
+
+    def adapt(self, x, t):
+        rms = x.norm(dim=-1, keepdim=True) / math.sqrt(x.shape[-1])
+        y = self.norm.norm.weight * x / rms.clamp(min=1e-6)
+        return y * (1 + self.norm.scale(t)).clamp(0.1, 10)[:, None] + self.norm.shift(t)[:, None]
+
+    def attend(self, x, mask):
+        b, n, d = x.shape
+        q, k, v = self.attn.qkv(x).view(b, n, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None, :])
+        return self.attn.proj(y.transpose(1, 2).reshape(b, n, d))
+
+    def forward(self, x, t, mask):
+        x = x + self.attend(self.adapt(x, t), mask)
+        a, b = self.ffn.w12(self.adapt(x, t)).chunk(2, -1)
+        return x + self.ffn.w3(F.silu(a) * b)
+
+
+class Jit(nn.Module):
+    """The target tokens alone: without a condition its keys are masked, and the result is the same."""
+
+    def __init__(self, d=768, depth=12, heads=12, hidden=3072, size=64, patch=4):
+        super().__init__()
+        self.d, self.size, self.patch, side = d, size, patch, size // patch
+        self.target_embed = nn.Linear(3 * patch * patch, d, bias=False)
+        self.cond_embed = nn.Linear(3 * patch * patch, d, bias=False)
+        for name in ('target_row', 'target_col', 'cond_row', 'cond_col'):
+            setattr(self, f'{name}_embed', nn.Parameter(torch.zeros(side, d)))
+        self.blocks = nn.ModuleList(JitBlock(d, heads, hidden) for _ in range(depth))
+        self.out_proj = nn.Linear(d, 3 * patch * patch)
+
+    def patchify(self, x):
+        b, p, s = x.shape[0], self.patch, self.size // self.patch
+        return x.view(b, 3, s, p, s, p).permute(0, 2, 4, 1, 3, 5).reshape(b, s * s, 3 * p * p)
+
+    def unpatchify(self, x):
+        b, p, s = x.shape[0], self.patch, self.size // self.patch
+        return x.view(b, s, s, 3, p, p).permute(0, 3, 1, 4, 2, 5).reshape(b, 3, self.size, self.size)
+
+    def time(self, t):
+        half = self.d // 2
+        f = torch.exp(-math.log(10000) * torch.arange(half, dtype=torch.float64) / (half - 1))
+        a = t[:, None].double() * f
+        return torch.cat([a.sin(), a.cos()], 1).to(self.target_row_embed.dtype)
+
+    def forward(self, x, t, mask):
+        h = self.target_embed(self.patchify(x))
+        pos = self.target_row_embed[:, None] + self.target_col_embed[None]
+        h = h + pos.reshape(1, -1, self.d)
+        e = self.time(t)
+        for b in self.blocks:
+            h = b(h, e, mask)
+        return self.unpatchify(self.out_proj(h) * mask[..., None])
+
+
+# ---- GPT-2 ----
+
+class Conv1d(nn.Module):
+    """A linear layer whose weight is stored [in, out], as GPT-2's checkpoints have it."""
+
+    def __init__(self, n_in, n_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(n_in, n_out))
+        self.bias = nn.Parameter(torch.zeros(n_out))
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+class Gpt2Block(nn.Module):
+    def __init__(self, d, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln_1 = nn.LayerNorm(d)
+        self.attn = nn.Module()
+        self.attn.c_attn = Conv1d(d, 3 * d)
+        self.attn.c_proj = Conv1d(d, d)
+        self.ln_2 = nn.LayerNorm(d)
+        self.mlp = nn.Module()
+        self.mlp.c_fc = Conv1d(d, 4 * d)
+        self.mlp.c_proj = Conv1d(4 * d, d)
+
+    def forward(self, x):
+        b, n, d = x.shape
+        q, k, v = self.attn.c_attn(self.ln_1(x)).view(b, n, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.attn.c_proj(y.transpose(1, 2).reshape(b, n, d))
+        return x + self.mlp.c_proj(F.gelu(self.mlp.c_fc(self.ln_2(x)), approximate='tanh'))
+
+
+class Gpt2(nn.Module):
+    def __init__(self, vocab=50257, length=1024, d=768, depth=12, heads=12):
+        super().__init__()
+        self.wte = nn.Embedding(vocab, d)
+        self.wpe = nn.Embedding(length, d)
+        self.h = nn.ModuleList(Gpt2Block(d, heads) for _ in range(depth))
+        self.ln_f = nn.LayerNorm(d)
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
+        for b in self.h:
+            x = b(x)
+        return self.ln_f(x) @ self.wte.weight.T
+
+
+# ---- pre-norm transformer, the row (d) of the benchmarks ----
+
+class Encoder(nn.Module):
+    def __init__(self, d=384, depth=6, heads=6, vocab=1000, length=256):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, d)
+        self.pos = nn.Parameter(torch.zeros(length, d))
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(d, heads, 4 * d, 0.0, 'gelu', batch_first=True, norm_first=True)
+            for _ in range(depth))
+        self.norm = nn.LayerNorm(d)
+        self.head = nn.Linear(d, vocab)
+
+    def forward(self, ids):
+        x = self.embed(ids) + self.pos[:ids.shape[1]]
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x))
+
+
+# ---- protein side chains ----
+
+class MessageLayer(nn.Module):
+    def __init__(self, d, edge):
+        super().__init__()
+        self.message_mlp = nn.Sequential(nn.Linear(d + edge, d), nn.LayerNorm(d), nn.ReLU(), nn.Dropout(0.0), nn.Linear(d, d))
+        self.update_mlp = nn.Sequential(nn.Linear(2 * d, d), nn.LayerNorm(d), nn.ReLU(), nn.Dropout(0.0), nn.Linear(d, d))
+        self.norm = nn.LayerNorm(d)
+
+    def forward(self, h, src, dst, e):
+        m = self.message_mlp(torch.cat([h[src], e], -1))
+        sums = torch.zeros_like(h).index_add_(0, dst, m)
+        return self.norm(h + self.update_mlp(torch.cat([h, sums], -1)))
+
+
+def dihedral(a, b, c, d):
+    v1, v2, v3 = b - a, c - b, d - c
+    n1, n2 = torch.linalg.cross(v1, v2), torch.linalg.cross(v2, v3)
+    n1 = n1 / (n1.norm(dim=-1, keepdim=True) + 1e-8)
+    n2 = n2 / (n2.norm(dim=-1, keepdim=True) + 1e-8)
+    return torch.acos((n1 * n2).sum(-1).clamp(-1, 1)) * torch.sign((n1 * v3).sum(-1))
+
+
+class ProteinEncoder(nn.Module):
+    def __init__(self, d=256, layers=3, k=30):
+        super().__init__()
+        self.d, self.k = d, k
+        self.dihedral_proj = nn.Linear(6, 64)
+        self.node_embed = nn.Linear(64, d)
+        self.layers = nn.ModuleList(MessageLayer(d, 35) for _ in range(layers))
+
+    def features(self, x):
+        n, ca, c = x[:, :, 0], x[:, :, 1], x[:, :, 2]
+        prev_c = torch.cat([c[:, :1], c[:, :-1]], 1)
+        next_n = torch.cat([n[:, 1:], n[:, -1:]], 1)
+        next_ca = torch.cat([ca[:, 1:], ca[:, -1:]], 1)
+        # The last omega takes the last residue's CA where its N would be missing.
+        om_n = torch.cat([n[:, 1:], ca[:, -1:]], 1)
+        a = torch.stack([dihedral(prev_c, n, ca, c), dihedral(n, ca, c, next_n), dihedral(ca, c, om_n, next_ca)], -1)
+        return torch.cat([a.sin(), a.cos()], -1)
+
+    def forward(self, x):
+        b, length = x.shape[:2]
+        h = self.node_embed(self.dihedral_proj(self.features(x))).reshape(b * length, self.d)
+        ca = x[:, :, 1]
+        k = min(self.k, length - 1)
+        dist = (ca[:, :, None] - ca[:, None]).norm(dim=-1)
+        dist.diagonal(dim1=1, dim2=2).fill_(float('inf'))
+        near = dist.topk(k, largest=False).indices
+        base = torch.arange(b)[:, None, None] * length
+        src = (torch.arange(length)[None, :, None] + base).expand(b, length, k).reshape(-1)
+        dst = (near + base).reshape(-1)
+        points = ca.reshape(-1, 3)
+        v = points[dst] - points[src]
+        r = v.norm(dim=-1, keepdim=True)
+        centres = torch.linspace(0, 20, 32, dtype=x.dtype)
+        e = torch.cat([torch.exp(-0.5 * ((r - centres) / 0.625) ** 2), v / (r + 1e-8)], -1)
+        for layer in self.layers:
+            h = layer(h, src, dst, e)
+        return h.reshape(b, length, self.d)
+
+
+class ProteinDecoder(nn.Module):
+    def __init__(self, d=256, layers=3, heads=8, dropout=0.0):
+        super().__init__()
+        self.d = d
+        self.token_embed = nn.Embedding(16, d)
+        self.memory_proj = nn.Linear(d, d)
+        self.layers = nn.ModuleList(
+            nn.TransformerDecoderLayer(d, heads, 4 * d, dropout, 'gelu', batch_first=True) for _ in range(layers))
+        for name, n in (('fragment', 16), ('torsion', 72)):
+            setattr(self, f'{name}_head', nn.Sequential(nn.LayerNorm(d), nn.Linear(d, d), nn.GELU(), nn.Dropout(dropout), nn.Linear(d, n)))
+
+    def positions(self, n):
+        f = torch.exp(torch.arange(0, self.d, 2, dtype=torch.float64) * (-math.log(10000.0) / self.d))
+        a = torch.arange(n, dtype=torch.float64)[:, None] * f
+        return torch.stack([a.sin(), a.cos()], -1).reshape(n, self.d).to(self.token_embed.weight.dtype)
+
+    def forward(self, ids, memory, memory_mask):
+        x = self.token_embed(ids) + self.positions(ids.shape[1])
+        m = self.memory_proj(memory)
+        for layer in self.layers:
+            x = layer(x, m, memory_key_padding_mask=~memory_mask)
+        return self.fragment_head(x), self.torsion_head(x)
+
+
+class Protein(nn.Module):
+    def __init__(self, d=256, layers=3, heads=8):
+        super().__init__()
+        self.encoder = ProteinEncoder(d, layers)
+        self.decoder = ProteinDecoder(d, layers, heads)
+
+    def forward(self, coords, ids, mask):
+        return self.decoder(ids, self.encoder(coords), mask)
