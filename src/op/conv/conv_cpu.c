@@ -1,6 +1,7 @@
 /* The lists of CPU kernels for the three convolutions, best first, and why each may
  * decline. */
 #include "base/cpu.h"
+#include "op/conv/conv_depthwise.h"
 #include "op/conv/conv_fold.h"
 #include "op/conv/conv_kernels.h"
 #include "op/conv/conv_sweep.h"
@@ -71,6 +72,42 @@ static gr_status avx2_prepare(gr_prepare *p)
     return gr_conv_sweep_prepare(p, &gr_conv_isa_avx2, NULL);
 }
 
+static const char *depthwise_reject(const gr_node *n)
+{
+    gr_conv_dims d;
+
+    gr_conv_get_dims(n, &d);
+    return d.groups != d.ci || d.ci != d.co ? "not one channel in and out per group" : NULL;
+}
+
+static const char *depthwise_avx512_reject(const gr_node *n)
+{
+    const char *why = avx512_reject(n);
+
+    return why ? why : depthwise_reject(n);
+}
+
+static const char *depthwise_avx2_reject(const gr_node *n)
+{
+    const char *why = avx2_reject(n);
+
+    return why ? why : depthwise_reject(n);
+}
+
+static size_t depthwise_workspace(const gr_node *n, const void *data)
+{
+    gr_conv_dims d;
+
+    (void)data;
+    gr_conv_get_dims(n, &d);
+    return n->op == &gr_op_conv_weight ? 0 : (size_t)(d.co * d.k[0] * d.k[1]) * sizeof(float);
+}
+
+#define DEPTHWISE(isa, what)                                                 \
+    {                                                                        \
+        .name = "depthwise_" #isa, .reject = depthwise_##isa##_reject,       \
+        .workspace = depthwise_workspace, .run = gr_depthwise_##isa##_##what \
+    }
 #define PRODUCT                                                                                  \
     {                                                                                            \
         .name = "product", .reject = gr_conv_product_reject, .prepare = gr_conv_product_prepare, \
@@ -94,7 +131,9 @@ static gr_status avx2_prepare(gr_prepare *p)
 const gr_kernel gr_conv_cpu[] = {
     PRODUCT,
     SWEEP(amx),
+    DEPTHWISE(avx512, sweep),
     SWEEP(avx512),
+    DEPTHWISE(avx2, sweep),
     SWEEP(avx2),
     { .name = "reference", .run = gr_conv_ref_run },
     { .name = NULL },
@@ -103,7 +142,9 @@ const gr_kernel gr_conv_cpu[] = {
 const gr_kernel gr_conv_data_cpu[] = {
     PRODUCT,
     SWEEP(amx),
+    DEPTHWISE(avx512, sweep),
     SWEEP(avx512),
+    DEPTHWISE(avx2, sweep),
     SWEEP(avx2),
     { .name = "reference", .run = gr_conv_data_ref_run },
     { .name = NULL },
@@ -112,7 +153,9 @@ const gr_kernel gr_conv_data_cpu[] = {
 const gr_kernel gr_conv_weight_cpu[] = {
     PRODUCT,
     FOLD(amx),
+    DEPTHWISE(avx512, fold),
     FOLD(avx512),
+    DEPTHWISE(avx2, fold),
     FOLD(avx2),
     { .name = "reference", .run = gr_conv_weight_ref_run },
     { .name = NULL },

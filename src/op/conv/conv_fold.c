@@ -161,7 +161,7 @@ static void *work_at(const job *j, size_t at)
     return (char *)j->l->work + at;
 }
 
-/* n elements, widened to f32 unless bf16 is wanted; the rest up to n_padded becomes 0. */
+/* n elements, widened to f32 unless bf16 is wanted. */
 static void copy_line(const fold *f, char *dst, const void *src, gr_dtype t, int64_t n)
 {
     if (f->low || t == GR_F32)
@@ -176,6 +176,11 @@ static void dense_stretch(const job *j, const gr_conv_stretch *s, char *dst)
     const size_t elem = f->low ? 2 : sizeof(float), in = gr_dtype_bytes(f->type_x);
     const bool whole = s->to - s->from == f->run;
 
+    if (whole && s->step == f->run) { /* neighbours in memory */
+        copy_line(f, dst, (const char *)j->l->src[0] + (size_t)s->at * in, f->type_x,
+                  s->n * f->run);
+        return;
+    }
     if (!whole)
         memset(dst, 0, (size_t)(s->n * f->run) * elem);
     for (int64_t i = 0; i < s->n && s->to > s->from; i++) {
@@ -186,13 +191,32 @@ static void dense_stretch(const job *j, const gr_conv_stretch *s, char *dst)
     }
 }
 
+/* Lines of y from `line` on that are neighbours in memory, or all zeros; how many. */
+static int64_t dense_y(const job *j, int64_t line, int64_t end)
+{
+    const fold *f = j->f;
+    const size_t elem = f->low ? 2 : sizeof(float);
+    const int64_t *places = work_at(j, f->at_places), at = places[line] + j->group * f->co;
+    const int64_t step = places[line] < 0 ? 0 : f->co;
+    char *dst = (char *)work_at(j, f->at_dense_y) + (size_t)(line * f->co) * elem;
+    int64_t n = 1;
+
+    while (line + n < end && places[line + n] == places[line + n - 1] + step)
+        n++;
+    if (step == 0)
+        memset(dst, 0, (size_t)(n * f->co) * elem);
+    else
+        copy_line(f, dst, (const char *)j->l->src[1] + (size_t)at * gr_dtype_bytes(f->type_y),
+                  f->type_y, n * f->co);
+    return n;
+}
+
 static void dense_slice(void *arg, int slice, int n_slices)
 {
     const job *j = arg;
     const fold *f = j->f;
     const size_t elem = f->low ? 2 : sizeof(float);
-    const int64_t *places = work_at(j, f->at_places), first = j->lo + f->grid->lo;
-    char *dense_y = work_at(j, f->at_dense_y);
+    const int64_t first = j->lo + f->grid->lo;
     int64_t lo, hi;
 
     gr_pool_cut(f->n_x, 16, slice, n_slices, &lo, &hi);
@@ -206,16 +230,8 @@ static void dense_slice(void *arg, int slice, int n_slices)
             line += s.n;
         }
     gr_pool_cut(f->chunk, 16, slice, n_slices, &lo, &hi);
-    for (int64_t line = lo; line < hi; line++) {
-        char *dst = dense_y + (size_t)(line * f->co) * elem;
-        int64_t at = places[line] + j->group * f->co;
-
-        if (places[line] < 0)
-            memset(dst, 0, (size_t)f->co * elem);
-        else
-            copy_line(f, dst, (const char *)j->l->src[1] + (size_t)at * gr_dtype_bytes(f->type_y),
-                      f->type_y, f->co);
-    }
+    while (lo < hi)
+        lo += dense_y(j, lo, hi);
 }
 
 /* ---- steps that matter ---- */

@@ -50,6 +50,10 @@ static void pack_stretch(const gr_conv_pack *p, const gr_conv_stretch *s, float 
         memset(dst, 0, (size_t)(s->n * p->run) * sizeof(float));
         return;
     }
+    if (to - from == p->run && s->step == p->run) { /* neighbours in memory */
+        copy_line(dst, src, p->type, s->n * p->run);
+        return;
+    }
     for (int64_t i = 0; i < s->n; i++, dst += p->run) {
         if (to - from < p->run)
             memset(dst, 0, (size_t)p->run * sizeof(float));
