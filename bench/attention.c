@@ -9,7 +9,7 @@
  * not as work. Kernels take turns, and the best of many rounds counts: on a shared machine the
  * rest is the neighbours. bench/attention_torch.sh puts PyTorch beside it.
  *
- * Usage: attention [--threads N] [--rounds N] [--best]
+ * Usage: attention [--threads N] [--rounds N] [--best] [--only TEXT]
  */
 #include "gradus/attention.h"
 #include "base/alloc.h"
@@ -42,6 +42,7 @@ typedef struct bench {
     gr_pool *pool;
     int64_t n_threads, n_rounds;
     bool best;
+    const char *only; /* NULL, or a part of "SHAPE TYPE" */
 } bench;
 
 /* One kernel on one node, ready to run. */
@@ -210,12 +211,16 @@ static gr_status run_form(const bench *b, const form *f, gr_dtype t)
 static gr_status run(bench *b)
 {
     static const gr_dtype types[] = { GR_F32, GR_BF16 };
+    char name[64];
 
     GR_TRY(gr_pool_create(&b->pool, (int)b->n_threads));
     printf("gradus, %lld thread(s)\n", (long long)b->n_threads);
     for (int i = 0; i < N_FORMS; i++)
-        for (int t = 0; t < 2; t++)
-            GR_TRY(run_form(b, &forms[i], types[t]));
+        for (int t = 0; t < 2; t++) {
+            snprintf(name, sizeof(name), "%s %s", forms[i].name, gr_dtype_name(types[t]));
+            if (!b->only || strstr(name, b->only))
+                GR_TRY(run_form(b, &forms[i], types[t]));
+        }
     gr_pool_destroy(b->pool);
     return GR_OK;
 }
@@ -227,6 +232,7 @@ int main(int argc, char **argv)
         { "threads", GR_OPTION_INT, &b.n_threads, 1, 1024, NULL, "N", "size of the thread pool" },
         { "rounds", GR_OPTION_INT, &b.n_rounds, 1, 1e6, NULL, "N",
           "measurements, the best counts" },
+        { "only", GR_OPTION_TEXT, &b.only, 0, 0, NULL, "TEXT", "shapes and types with this" },
         { "best", GR_OPTION_FLAG, &b.best, 0, 0, NULL, NULL, "the first kernel only" },
         { 0 },
     };

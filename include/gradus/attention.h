@@ -1,5 +1,5 @@
 /*
- * Attention: builders like those of ops.h; see graph.h for failures,
+ * Attention and rotary positions: builders like those of ops.h; see graph.h for failures,
  * lifetimes and threads.
  *
  *     o[i] = sum over j of drop(softmax_j(scale q[i]·k[j] + bias[i, j])) v[j]
@@ -62,6 +62,24 @@ GR_API gr_value *gr_attention_cross_at(const char *site, gr_graph *g, gr_value *
 GR_API gr_value *gr_cosine_attention_at(const char *site, gr_graph *g, gr_value *q, gr_value *k,
                                         gr_value *v, gr_value *row_mask,
                                         const gr_attention_opts *opts);
+
+/* How pairs of numbers of a head are turned by their token's position. */
+typedef struct gr_rotary_opts {
+    double base;          /* 0: 10000; pair i of a part of size s turns by pos * base^(-2i / s) */
+    int axes;             /* 0 or 1: one position per token; 2: two, the first half of a head is
+                             turned by the first, the other half by the second */
+    bool interleaved;     /* pairs are (2i, 2i + 1); else (i, i + s / 2), as in Llama, NeoX, VGGT */
+    int64_t heads;        /* turn the first so many heads, hand on the rest; 0: all. For
+                             gr_attention_packed: heads + kv_heads */
+    int64_t max_position; /* positions are in [0, this); 0: n, or 4096 with `positions` */
+} gr_rotary_opts;
+
+/* x [b, n, h, d] -> the same shape. positions: NULL (token i of every sample is at i; one
+ * axis), or i32 or i64 of [n], [b, n], and with two axes [n, 2], [b, n, 2]. A position out of
+ * range fails the run and is named. */
+#define gr_rotary(g, x, positions, opts) gr_rotary_at(GR_HERE, g, x, positions, opts)
+GR_API gr_value *gr_rotary_at(const char *site, gr_graph *g, gr_value *x, gr_value *positions,
+                              const gr_rotary_opts *opts);
 
 #ifdef __cplusplus
 }

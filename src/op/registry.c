@@ -18,6 +18,7 @@
 #include "op/random/random.h"
 #include "op/reduce/reduce.h"
 #include "op/resample/resample.h"
+#include "op/rotary/rotary.h"
 #include "op/shape/shape.h"
 #include "op/softmax/softmax.h"
 #include "op/take/take.h"
@@ -80,6 +81,7 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_assign,
     &gr_op_attention,
     &gr_op_attention_grad,
+    &gr_op_rotary,
     &gr_op_accumulate,
     &gr_op_grad_control,
     &gr_op_count_step,

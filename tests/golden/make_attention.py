@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/attention.txt, as make.py does for other families.
+"""Makes tests/golden/attention.txt and rotary.txt, as make.py does for other families.
 
     python3 tests/golden/make_attention.py
 """
@@ -66,7 +66,51 @@ def attention_family():
                  grad=[0, 1, 2])
 
 
-make.FAMILIES = {"attention": attention_family}
+def rotary(base=10000.0, axes=1, interleaved=False, heads=None):
+    """As Llama (halves), GPT-J (interleaved) and RoPE2D (two axes) write it."""
+
+    def turn(x, pos):
+        s = x.shape[-1]
+        freq = base ** (-torch.arange(0, s, 2, dtype=x.dtype) / s)
+        angle = pos.to(x.dtype)[:, :, None, None] * freq
+        if interleaved:
+            cos, sin = (t.repeat_interleave(2, -1) for t in (angle.cos(), angle.sin()))
+            other = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+        else:
+            cos, sin = (torch.cat((t, t), -1) for t in (angle.cos(), angle.sin()))
+            a, b = x.chunk(2, -1)
+            other = torch.cat((-b, a), -1)
+        return x * cos + other * sin
+
+    def run(x, *pos):
+        n = x.shape[2] if heads is None else heads
+        if not pos:
+            pos = torch.arange(x.shape[1]).expand(x.shape[:2])
+        else:
+            pos = pos[0].expand(*x.shape[:2], 2) if axes == 2 else pos[0].expand(x.shape[:2])
+        y = x[:, :, :n]
+        if axes == 2:
+            a, b = y.chunk(2, -1)
+            y = torch.cat((turn(a, pos[..., 0]), turn(b, pos[..., 1])), -1)
+        else:
+            y = turn(y, pos)
+        return torch.cat((y, x[:, :, n:]), 2)
+
+    return run
+
+
+def rotary_family():
+    x = rand(2, 5, 3, 8)
+    yield record("halves", rotary(), [x], grad=[0])
+    yield record("interleaved", rotary(interleaved=True), [x], grad=[0])
+    yield record("some heads", rotary(heads=2), [x], grad=[0])
+    yield record("positions", rotary(), [x, randint(2, 5, hi=99, dtype=torch.int32)], grad=[0])
+    yield record("two axes", rotary(base=100.0, axes=2), [x, randint(5, 2, hi=36)], grad=[0])
+    yield record("two axes of samples", rotary(base=100.0, axes=2),
+                 [x, randint(2, 5, 2, hi=36, dtype=torch.int32)], grad=[0])
+
+
+make.FAMILIES = {"attention": attention_family, "rotary": rotary_family}
 
 if __name__ == "__main__":
     make.main()

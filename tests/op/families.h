@@ -8,6 +8,7 @@ extern const driver_family driver_map, driver_matmul, driver_reduce, driver_shap
     driver_xent, driver_update, driver_assign;
 extern const driver_family driver_scalar, driver_random, driver_classes;
 extern const driver_family driver_attention;
+extern const driver_family driver_rotary;
 extern const driver_family driver_conv;
 extern const driver_family driver_part, driver_pool, driver_resample;
 extern const driver_family driver_norm, driver_softmax, driver_argmax;

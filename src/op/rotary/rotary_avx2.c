@@ -1,0 +1,9 @@
+/* Rotary by AVX2; the loops are in rotary_part_body.h. */
+#include "op/rotary/rotary_kernels.h"
+#include "op/vec_avx2_body.h"
+
+#define vec_swap(x) _mm256_permute_ps(x, 0xb1)
+
+#include "op/rotary/rotary_part_body.h"
+
+const gr_rotary_isa gr_rotary_avx2 = { .halves = part_halves, .interleaved = part_interleaved };
