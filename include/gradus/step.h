@@ -22,8 +22,16 @@ extern "C" {
 
 typedef struct gr_step gr_step;
 
-/* Called once per set of input shapes, for training and for evaluation separately. */
+/* Called for each set of input shapes, for training and for evaluation separately; several
+ * times where plans are compared (memory reports, limits). The same graph every time. */
 typedef gr_status gr_trace_fn(gr_graph *g, void *user);
+
+/* What becomes of values that the backward pass reads, by blocks (gr_block_begin). */
+typedef enum gr_recompute {
+    GR_RECOMPUTE_NONE, /* they are kept */
+    GR_RECOMPUTE_ALL,  /* they are computed anew */
+    GR_RECOMPUTE_LIMIT /* anew for as many blocks, cheapest first, as memory_limit asks for */
+} gr_recompute;
 
 typedef enum gr_amp { GR_AMP_NONE, GR_AMP_BF16, GR_AMP_F16 } gr_amp;
 
@@ -50,14 +58,18 @@ typedef struct gr_step_config {
     const char *dump_after;  /* name of a pass, or "all": its graph goes to dump() */
     void (*dump)(void *arg, const char *pass, const char *text);
     void *dump_arg;
-    const char *without; /* optional passes to leave out, "join,hoist"; NULL: none. To find
-                            which one is at fault; all ranks must agree */
+    const char *without;    /* optional passes to leave out, "join,hoist"; NULL: none. To find
+                               which one is at fault; all ranks must agree */
+    gr_recompute recompute; /* the results are the same bits in any case */
+    size_t memory_limit;    /* bytes that a training step may need: gr_memory_report.total.
+                               For GR_RECOMPUTE_LIMIT; a plan that needs more is refused */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
-            0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL            \
+            0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
+            GR_RECOMPUTE_NONE, 0                                                                 \
     }
 
 /* Opens the device. The trace runs at the first plan. Caller owns *out. */

@@ -94,7 +94,9 @@ struct gr_graph {
     uint32_t next_id;
     const char **blocks; /* names; block b is blocks[b - 1] */
     int n_blocks, cap_blocks;
-    int block, block_depth; /* of nodes added now; how many begins are open */
+    int block, block_depth;  /* of nodes added now; how many begins are open */
+    int n_recomputed;        /* blocks whose values the backward pass computes anew */
+    size_t recomputed_bytes; /* that are not kept because of that */
 
     gr_value *loss;   /* NULL in evaluation */
     gr_value **grads; /* by variable index, n_grads of them; NULL: none */

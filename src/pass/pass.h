@@ -63,6 +63,12 @@ gr_status gr_pass_accumulate(gr_graph *g, const gr_buckets *b) GR_MUST_CHECK;
 /* Lays gradients into their slots and adds start and finish nodes per bucket. */
 gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg) GR_MUST_CHECK;
 
+/* ---- recompute ---- */
+
+/* Lets the backward pass compute values of blocks anew instead of keeping them: of the
+ * n_blocks cheapest ones, or of all when n_blocks is negative. See recompute.c. */
+gr_status gr_pass_recompute(gr_graph *g, int n_blocks) GR_MUST_CHECK;
+
 /* ---- fuse and join ---- */
 
 /* Joins maps that read maps (fuse.c), then ends products in the maps that read them where

@@ -145,12 +145,27 @@ void gr_step_forget_trace(gr_step *s)
     s->has_buckets = false;
 }
 
+/* A step that is too large is refused before anything of its size is allocated. */
+static gr_status check_limit(const gr_step *s, const gr_entry *e)
+{
+    size_t need = gr_step_total_bytes(s, e->plan, gr_role_trains(e->role));
+
+    if (s->c.recompute != GR_RECOMPUTE_LIMIT || !gr_role_trains(e->role) ||
+        need <= s->c.memory_limit)
+        return GR_OK;
+    return gr_fail(GR_ERR_NOMEM,
+                   "a step needs %zu bytes though all of %d blocks are computed again, the limit "
+                   "is %zu: take a smaller batch, or mark smaller blocks",
+                   need, e->graph->n_blocks, s->c.memory_limit);
+}
+
 static gr_status fill_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds)
 {
     GR_TRY(keep_feeds(e, feeds, n_feeds));
     GR_TRY(gr_step_build(s, e->role, e->feeds, n_feeds, &e->graph));
     GR_TRY(gr_step_seal(s));
     GR_TRY(gr_step_make_plan(s, e->graph, &e->plan));
+    GR_TRY(check_limit(s, e));
     GR_TRY(place_inputs(s, e));
     GR_TRY(grow_slots(s, e));
     GR_TRY(gr_step_grow_arena(s, gr_plan_arena_bytes(e->plan)));

@@ -188,6 +188,8 @@ static gr_status fill_report(look *l)
     l->r->arena_live = l->layout->least_bytes;
     l->r->arena_sum = l->layout->sum_bytes;
     l->r->n_blocks = l->g->n_blocks;
+    l->r->n_recomputed = l->g->n_recomputed;
+    l->r->recomputed = l->g->recomputed_bytes;
     GR_TRY(gr_arena_create(&a));
     l->label = gr_arena_array(a, n + 1, sizeof(*l->label));
     st = l->label ? GR_OK : GR_ERR_NOMEM;
@@ -205,10 +207,29 @@ static gr_status fill_report(look *l)
     return st;
 }
 
-static void count_inputs(look *l)
+static size_t input_bytes(const gr_plan *p)
 {
-    for (int i = 0; i < gr_plan_n_inputs(l->plan); i++)
-        l->r->inputs += gr_round_up(gr_value_bytes(gr_plan_input(l->plan, i)), GR_SLOT_ALIGN);
+    size_t n_bytes = 0;
+
+    for (int i = 0; i < gr_plan_n_inputs(p); i++)
+        n_bytes += gr_round_up(gr_value_bytes(gr_plan_input(p, i)), GR_SLOT_ALIGN);
+    return n_bytes;
+}
+
+static void add_up(const gr_step *s, bool training, gr_memory_report *r)
+{
+    count_state(s, r);
+    if (training && (gr_pg_size(s->c.pg) > 1 || s->c.accumulate > 1))
+        r->exchange = s->buckets.n_bytes;
+    r->total = r->params + r->buffers + r->optim + r->exchange + r->inputs + r->arena;
+}
+
+size_t gr_step_total_bytes(const gr_step *s, const gr_plan *plan, bool training)
+{
+    gr_memory_report r = { .inputs = input_bytes(plan), .arena = gr_plan_arena_bytes(plan) };
+
+    add_up(s, training, &r);
+    return r.total;
 }
 
 /* The plan of one role; *r is that of the role with the larger arena. */
@@ -229,7 +250,7 @@ static gr_status measure_role(gr_step *s, gr_role role, const gr_named *feeds, i
         l.layout = gr_plan_layout(plan);
         l.order = gr_plan_order(plan);
         st = fill_report(&l);
-        count_inputs(&l);
+        own.inputs = input_bytes(plan);
     }
     if (st == GR_OK && (own.arena >= r->arena || r->total == 0)) {
         own.total = 1; /* filled */
@@ -251,10 +272,7 @@ static gr_status measure(gr_step *s, bool training, const gr_named *feeds, int n
         GR_TRY(measure_role(s, GR_ROLE_LAST, feeds, n_feeds, r));
         GR_TRY(measure_role(s, GR_ROLE_MICRO, feeds, n_feeds, r));
     }
-    count_state(s, r);
-    if (training && (gr_pg_size(s->c.pg) > 1 || s->c.accumulate > 1))
-        r->exchange = s->buckets.n_bytes;
-    r->total = r->params + r->buffers + r->optim + r->exchange + r->inputs + r->arena;
+    add_up(s, training, r);
     return GR_OK;
 }
 

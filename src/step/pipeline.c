@@ -16,6 +16,8 @@ typedef struct build {
     gr_step *s;
     gr_role role;
     gr_graph *g;
+    int n_again; /* blocks that the backward pass computes anew; -1: all */
+    bool quiet;  /* tried out, not dumped */
 } build;
 
 static bool trains(const build *b)
@@ -199,6 +201,18 @@ static gr_status fuse(build *b)
     return gr_pass_fuse(b->g, kernels_of(b));
 }
 
+static bool recomputes(const build *b)
+{
+    return trains(b) && b->n_again != 0 && b->g->n_blocks > 0;
+}
+
+/* After fusing, so that what is joined does not depend on it: with and without, the same
+ * operators run, and give the same bits. */
+static gr_status recompute(build *b)
+{
+    return gr_pass_recompute(b->g, b->n_again);
+}
+
 /* A device whose module has no kernel for many at once keeps one node per parameter. */
 static bool joins(const build *b)
 {
@@ -228,6 +242,7 @@ static const struct pass {
     { "update", updates, update, false },
     { "prune", always, prune, false },
     { "fuse", always, fuse, true },
+    { "recompute", recomputes, recompute, false },
     { "join", joins, join, true },
     { "hoist", hoists, hoist, true },
     /* clang-format on */
@@ -306,7 +321,7 @@ static gr_status dump(const build *b, const char *pass)
     gr_text t = GR_TEXT_INIT;
     gr_status st;
 
-    if (!c->dump || !c->dump_after ||
+    if (b->quiet || !c->dump || !c->dump_after ||
         (strcmp(c->dump_after, pass) != 0 && strcmp(c->dump_after, "all") != 0))
         return GR_OK;
     gr_graph_print(b->g, &t);
@@ -329,20 +344,75 @@ static gr_status run_pass(build *b, const struct pass *p)
     return dump(b, p->name);
 }
 
+static gr_status build_graph(build *b, const gr_named *feeds, int n_feeds)
+{
+    gr_status st = GR_OK;
+
+    GR_TRY(gr_graph_create(&b->g, b->s->vars, gr_role_trains(b->role), feeds, n_feeds));
+    for (int i = 0; i < N_PASSES && st == GR_OK; i++)
+        st = run_pass(b, &passes[i]);
+    if (st != GR_OK) {
+        gr_graph_destroy(b->g);
+        b->g = NULL;
+    }
+    return st;
+}
+
+/* What a step needs in which the backward pass computes n_again blocks anew, and how many
+ * blocks there are to choose from. */
+static gr_status try_again(const build *like, const gr_named *feeds, int n_feeds, int n_again,
+                           size_t *n_bytes, int *n_blocks)
+{
+    build b = *like;
+    gr_plan *plan = NULL;
+    gr_status st;
+
+    b.n_again = n_again;
+    b.quiet = true;
+    GR_TRY(build_graph(&b, feeds, n_feeds));
+    st = gr_step_make_plan(b.s, b.g, &plan);
+    if (st == GR_OK)
+        *n_bytes = gr_step_total_bytes(b.s, plan, true);
+    *n_blocks = b.g->n_blocks;
+    gr_plan_destroy(plan);
+    gr_graph_destroy(b.g);
+    return st;
+}
+
+/* The least number of blocks that keeps within the limit; all when none does. */
+static gr_status choose_again(build *b, const gr_named *feeds, int n_feeds)
+{
+    int low = 0, high, n_blocks = 0;
+    size_t n_bytes = 0;
+
+    GR_TRY(try_again(b, feeds, n_feeds, 0, &n_bytes, &n_blocks));
+    if (n_bytes <= b->s->c.memory_limit)
+        return GR_OK;
+    for (high = n_blocks; high - low > 1;) { /* low is too few */
+        int middle = low + (high - low) / 2;
+
+        GR_TRY(try_again(b, feeds, n_feeds, middle, &n_bytes, &n_blocks));
+        if (n_bytes <= b->s->c.memory_limit)
+            high = middle;
+        else
+            low = middle;
+    }
+    b->n_again = high;
+    return GR_OK;
+}
+
 gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
                         gr_graph **out)
 {
     build b = { .s = s, .role = role };
-    gr_status st = GR_OK;
 
-    GR_TRY(gr_graph_create(&b.g, s->vars, gr_role_trains(role), feeds, n_feeds));
-    for (int i = 0; i < N_PASSES && st == GR_OK; i++)
-        st = run_pass(&b, &passes[i]);
-    if (st != GR_OK) {
-        gr_graph_destroy(b.g);
-        return st;
-    }
-    gr_log(STEP, DEBUG, "built a graph of %d nodes", b.g->n_nodes);
+    if (s->c.recompute == GR_RECOMPUTE_ALL)
+        b.n_again = -1;
+    if (s->c.recompute == GR_RECOMPUTE_LIMIT && trains(&b))
+        GR_TRY(choose_again(&b, feeds, n_feeds));
+    GR_TRY(build_graph(&b, feeds, n_feeds));
+    gr_log(STEP, DEBUG, "built a graph of %d nodes; %d of %d blocks are computed again",
+           b.g->n_nodes, b.g->n_recomputed, b.g->n_blocks);
     *out = b.g;
     return GR_OK;
 }

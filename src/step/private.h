@@ -97,6 +97,8 @@ gr_status gr_step_check_without(const char *list) GR_MUST_CHECK;
 
 /* cache.c: a plan of the entry's graph; control lies behind the state. */
 gr_status gr_step_make_plan(gr_step *s, gr_graph *g, gr_plan **out) GR_MUST_CHECK;
+/* memory.c: state, exchange, inputs and arena of a step with this plan. */
+size_t gr_step_total_bytes(const gr_step *s, const gr_plan *plan, bool training);
 /* cache.c: takes back what a trace left that was not sealed. */
 void gr_step_forget_trace(gr_step *s);
 /* cache.c: names, types and shapes are sound. */

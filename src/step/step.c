@@ -35,6 +35,9 @@ static gr_status check_config(const gr_step_config *c)
         return gr_fail(GR_ERR_ARG, "step: init_scale is %g, must be a positive f32", c->init_scale);
     if (c->amp != GR_AMP_NONE && c->amp != GR_AMP_BF16 && c->amp != GR_AMP_F16)
         return gr_fail(GR_ERR_ARG, "step: unknown amp %d", (int)c->amp);
+    if (c->recompute != GR_RECOMPUTE_NONE && c->recompute != GR_RECOMPUTE_ALL &&
+        c->recompute != GR_RECOMPUTE_LIMIT)
+        return gr_fail(GR_ERR_ARG, "step: unknown recompute %d", (int)c->recompute);
     if (c->dump_after)
         GR_TRY(gr_step_check_pass_name(c->dump_after));
     GR_TRY(gr_step_check_without(c->without ? c->without : ""));

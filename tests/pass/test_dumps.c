@@ -90,6 +90,22 @@ static void test_dump(const char *name, const gr_step_config *config, int n)
     gr_text_fini(&dump);
 }
 
+/* trace_exact with its first layer as a block. */
+static gr_status trace_block(gr_graph *g, void *user)
+{
+    gr_value *w1 = gr_param(g, "w1", GR_SHAPE(12, 16), gr_init_const(1));
+    gr_value *w2 = gr_param(g, "w2", GR_SHAPE(16, 5), gr_init_const(-1));
+    gr_value *h = gr_input(g, "x");
+
+    (void)user;
+    gr_block_begin(g, "first");
+    h = gr_square(g, gr_tanh(g, gr_matmul(g, h, w1)));
+    h = gr_matmul(g, h, w2);
+    gr_block_end(g);
+    gr_loss(g, gr_mean(g, gr_mul(g, h, gr_input(g, "t")), GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
 static gr_step_config base_config(void)
 {
     gr_step_config c = GR_STEP_CONFIG_INIT;
@@ -109,6 +125,11 @@ int main(void)
     /* What fuses depends on the kernels that would run; the reference is everywhere. */
     GR_CHECK_EQ(setenv("GR_CPU", "scalar", 1), 0);
     test_dump("sgd", &c, 1);
+    c.trace = trace_block;
+    c.recompute = GR_RECOMPUTE_ALL;
+    test_dump("recompute", &c, 1);
+    c.trace = trace_exact;
+    c.recompute = GR_RECOMPUTE_NONE;
     c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
     c.clip_norm = 1;
     test_dump("sync", &c, 2);
