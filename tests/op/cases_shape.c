@@ -21,8 +21,8 @@ static const gr_shape six_two = DRIVER_DIMS(6, 2), flat = DRIVER_DIMS(12),
                       ones = DRIVER_DIMS(1, 12, 1);
 static const int same[] = { 0, 1, 2, 3 }, swap[] = { 1, 0 }, heads[] = { 0, 2, 1, 3 },
                  last_first[] = { 2, 0, 1 }, reverse[] = { 4, 3, 2, 1, 0 }, twice[] = { 0, 0 },
-                 beyond[] = { 0, 2 }, nchw[] = { 0, 3, 1, 2 },
-                 nhwc[] = { 0, 2, 3, 1 }, patches[] = { 0, 1, 3, 5, 2, 4 };
+                 beyond[] = { 0, 2 }, nchw[] = { 0, 3, 1, 2 }, nhwc[] = { 0, 2, 3, 1 },
+                 patches[] = { 0, 1, 3, 5, 2, 4 };
 
 #define CASE(text, what, attr, ...)                                                \
     .name = (text), .op = #what, .build = build_##what, .arg = (attr), .n_src = 1, \

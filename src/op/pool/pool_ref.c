@@ -10,7 +10,7 @@ static void max_one(const gr_launch *l, int64_t n, int64_t row, int64_t col, int
     const gr_pool_plan *p = l->data;
     const gr_shape *in = &l->node->src[0]->shape;
     int64_t out = ((n * at->out[0] + row) * at->out[1] + col) * in->dim[3] + c, which = -1;
-    double best = -INFINITY; /* of a window over padding only */
+    double best = (double)-INFINITY; /* of a window over padding only */
 
     for (int64_t i = p->rows->first[row]; i < p->rows->first[row + 1]; i++)
         for (int64_t j = p->cols->first[col]; j < p->cols->first[col + 1]; j++) {
