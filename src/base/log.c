@@ -98,11 +98,14 @@ static gr_status parse_word(const char *word, size_t len)
 
 gr_status gr_log_setup(int rank)
 {
-    const char *word = getenv("GR_LOG");
+    const char *word = getenv("GR_LOG"), *nccl = getenv("NCCL_DEBUG");
 
     log_rank = rank;
     for (int i = 0; i < GR_LOG_AREA_COUNT; i++)
         levels[i] = rank == 0 ? GR_LEVEL_INFO : GR_LEVEL_WARN;
+    /* Who looks for trouble with NCCL's own variable means us, too. */
+    if (nccl && (strcmp(nccl, "INFO") == 0 || strcmp(nccl, "TRACE") == 0))
+        levels[GR_LOG_COMM] = strcmp(nccl, "TRACE") == 0 ? GR_LEVEL_DEBUG : GR_LEVEL_INFO;
     while (word && *word) {
         size_t len = strcspn(word, ",");
 

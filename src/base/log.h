@@ -2,8 +2,8 @@
  * The log: area, level, rank, one write per line to stderr:
  *     1763172345.201 D r3 COMM bucket 2: 26214400 bytes
  * Info lines of ranks other than 0 are dropped; warnings and errors always pass.
- * GR_LOG=comm:debug,op:info selects areas, GR_LOG=debug all of them. Configured once
- * before threads start.
+ * GR_LOG=comm:debug,op:info selects areas, GR_LOG=debug all of them; NCCL_DEBUG=INFO means
+ * comm:info on every rank. Configured once before threads start.
  */
 #ifndef GR_BASE_LOG_H
 #define GR_BASE_LOG_H

@@ -1,6 +1,7 @@
 /* The public ways to make a group: which transport, and from what. */
 #include "comm/create.h"
 
+#include "base/log.h"
 #include "comm/solo.h"
 #include "comm/timeout.h"
 
@@ -8,6 +9,13 @@
 #include <string.h>
 
 #define MAX_RANKS 4096
+
+/* A name, and for `hosts` a number behind a colon (see tcp.c). */
+static bool is_known(const char *name)
+{
+    return strcmp(name, "shm") == 0 || strcmp(name, "tcp") == 0 || strcmp(name, "hosts") == 0 ||
+           strncmp(name, "hosts:", 6) == 0;
+}
 
 /* The configuration with everything decided that does not need the other ranks. */
 static gr_status complete(const gr_pg_config *given, int n_ranks, gr_pg_config *config)
@@ -23,10 +31,25 @@ static gr_status complete(const gr_pg_config *given, int n_ranks, gr_pg_config *
         GR_TRY(gr_timeout_from_env(&config->timeout_ms));
     if (!config->transport && transport && *transport)
         config->transport = transport;
-    if (config->transport && strcmp(config->transport, "shm") != 0)
-        return gr_fail(GR_ERR_ARG, "there is no transport '%s'; this version has 'shm'",
+    if (config->transport && strcmp(config->transport, "auto") == 0)
+        config->transport = NULL;
+    if (config->transport && !is_known(config->transport))
+        return gr_fail(GR_ERR_ARG,
+                       "there is no transport '%s'; there are 'shm', 'tcp', 'hosts' and 'auto'",
                        config->transport);
     return GR_OK;
+}
+
+/* One line about the group, as NCCL gives one: from rank 0, from all when asked for. On a
+ * single host it is left out unless somebody wants to know. */
+static void say_what(const gr_pg *pg)
+{
+    const char *wish = getenv("NCCL_DEBUG");
+    bool is_asked = wish && (strcmp(wish, "INFO") == 0 || strcmp(wish, "TRACE") == 0);
+
+    if (is_asked || strcmp(pg->ops->name, "shm") != 0)
+        gr_log(COMM, INFO, "group '%s': rank %d of %d, timeout %d s", pg->ops->name, pg->rank,
+               pg->size, pg->timeout_ms / 1000);
 }
 
 gr_status gr_pg_create(gr_pg **out, const gr_pg_config *given)
@@ -39,8 +62,10 @@ gr_status gr_pg_create(gr_pg **out, const gr_pg_config *given)
     GR_TRY(complete(given, job.n_ranks, &config));
     if (job.n_ranks == 1)
         return gr_solo_create(out, &config);
-    return gr_wrap(gr_shm_create(out, &job, &config), "rank %d of %d joins the group", job.rank,
-                   job.n_ranks);
+    GR_TRY(gr_wrap(gr_join(out, &job, &config), "rank %d of %d joins the group", job.rank,
+                   job.n_ranks));
+    say_what(*out);
+    return GR_OK;
 }
 
 gr_status gr_pg_create_threads(gr_pg **out, int n, const gr_pg_config *given)
@@ -48,5 +73,7 @@ gr_status gr_pg_create_threads(gr_pg **out, int n, const gr_pg_config *given)
     gr_pg_config config;
 
     GR_TRY(complete(given, n, &config));
-    return gr_shm_create_threads(out, n, &config);
+    if (!config.transport || strcmp(config.transport, "shm") == 0)
+        return gr_shm_create_threads(out, n, &config);
+    return gr_wired_create_threads(out, n, &config);
 }

@@ -62,12 +62,30 @@ static gr_status on_frame(void *arg, int peer, const gr_head *f, const char *tex
         e->aborted = true;
         return gr_fail(GR_ERR_PEER, "rank %d broke the group: %s", peer, text);
     case GR_HEAD_BYE: e->peers[peer].left = true; return GR_OK;
+    case GR_HEAD_WAKE:
     case GR_HEAD_TYPES: break;
     }
     return gr_fail(GR_ERR_FORMAT, "rank %d sent a message of type %d", peer, (int)f->type);
 }
 
 /* ---- making and ending ---- */
+
+static gr_status read_piece(size_t *n_bytes)
+{
+    const char *text = getenv("GR_COMM_PIECE");
+    char *end;
+    unsigned long n;
+
+    *n_bytes = GR_PIECE_BYTES;
+    if (!text || !*text)
+        return GR_OK;
+    n = strtoul(text, &end, 10);
+    if (*end != '\0' || n < 64 || n > 2 * GR_PIECE_BYTES)
+        return gr_fail(GR_ERR_ARG, "GR_COMM_PIECE is '%.40s'; it must be 64 to %zu bytes", text,
+                       2 * GR_PIECE_BYTES);
+    *n_bytes = n & ~63ul;
+    return GR_OK;
+}
 
 gr_status gr_engine_init(gr_engine *e, gr_pg *pg, gr_wire *wire, const gr_hosts *hosts)
 {
@@ -76,6 +94,7 @@ gr_status gr_engine_init(gr_engine *e, gr_pg *pg, gr_wire *wire, const gr_hosts 
     e->peers = (gr_peer *)gr_calloc((size_t)pg->size, sizeof(*e->peers));
     if (!e->peers)
         return GR_ERR_NOMEM;
+    GR_TRY(read_piece(&e->piece_bytes));
     return gr_choose_check(e->forced);
 }
 
@@ -130,6 +149,7 @@ static gr_status write_schedule(gr_engine *e, gr_job_work *w, const gr_pg_call *
                        .rank = e->pg->rank,
                        .size = e->pg->size,
                        .hosts = e->hosts,
+                       .piece_bytes = e->piece_bytes,
                        .elem_bytes = c->kind == GR_CALL_BARRIER ? 1 : gr_dtype_bytes(c->dtype) };
 
     if (c->kind == GR_CALL_ALLREDUCE || c->kind == GR_CALL_REDUCE ||

@@ -54,6 +54,7 @@ struct gr_engine {
     gr_wire *wire; /* owned */
     gr_hosts hosts;
     const char *forced; /* GR_COMM_ALGO; borrowed */
+    size_t piece_bytes;
     uint64_t n_calls;
     gr_peer *peers;
     gr_seen recent[GR_RECENT]; /* by sequence number */

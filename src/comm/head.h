@@ -28,6 +28,7 @@ typedef enum gr_head_type {
     GR_HEAD_WAITS,       /* the sender has waited in this call for a while */
     GR_HEAD_ABORT,       /* the sender gives up; its reason follows */
     GR_HEAD_BYE,         /* the sender leaves and is not to be mourned */
+    GR_HEAD_WAKE,        /* there is something in shared memory */
     GR_HEAD_TYPES
 } gr_head_type;
 

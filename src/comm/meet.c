@@ -99,7 +99,7 @@ static gr_status gather_at_store(gr_meet *m, const void *src, size_t n_bytes, ch
     if (st == GR_OK)
         st = gr_wrap(gr_store_get_many(s->store, keys, m->size, values, m->deadline),
                      "not all ranks have come");
-    s->round++;
+    s->round += st == GR_OK;
     if (st == GR_OK)
         st = read_values(values, m->size, &bytes, lengths);
     if (st == GR_OK)

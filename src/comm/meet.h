@@ -18,6 +18,7 @@ typedef struct gr_meet {
     bool is_threads;
     gr_deadline deadline;
     char address[GR_HOST_TEXT]; /* of this host, as the others may reach it; "": unknown */
+    char token[GR_TOKEN_TEXT];  /* of the job; "": none */
     /* As gr_pg_gather_bytes(): one free() of *out. */
     gr_status (*gather)(struct gr_meet *m, const void *src, size_t n_bytes, char ***out,
                         size_t *sizes);

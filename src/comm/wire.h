@@ -61,6 +61,7 @@ struct gr_wire {
     gr_wire_user user;            /* set by the engine */
     struct gr_inbox *inboxes;     /* one per rank; owned */
     bool may_spin;                /* every rank of this host has a core */
+    const char *address;          /* of this host, for sub-groups; NULL: not known */
     bool is_threads;              /* ranks are threads of one process */
     const struct gr_hosts *hosts; /* NULL: one host, or not known; lives as long as the wire */
 };

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/size.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,8 +58,6 @@ gr_status gr_wired_create(gr_pg **out, const gr_wired_kind *kind, gr_meet *m,
         gr_wired_destroy(&g->pg);
         return gr_error_raise(&e);
     }
-    gr_log(COMM, INFO, "group '%s': rank %d of %d, timeout %d s", kind->ops.name, m->rank, m->size,
-           config->timeout_ms / 1000);
     *out = &g->pg;
     return GR_OK;
 }
@@ -282,6 +281,8 @@ gr_status gr_wired_split(gr_pg *pg, const gr_part *part, gr_pg **out)
 
     gr_meet_in_pg(&m, &in_pg, pg, part);
     m.is_threads = g->engine.wire->is_threads;
+    if (g->engine.wire->address)
+        snprintf(m.address, sizeof(m.address), "%s", g->engine.wire->address);
     if (part->n == 0)
         return gr_meet_outside(&in_pg);
     return gr_wired_create(out, g->kind, &m, &config, pg->local_rank);

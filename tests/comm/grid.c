@@ -264,12 +264,12 @@ static gr_status pairs(gr_pg *pg, gr_dtype t, size_t n)
     return GR_OK;
 }
 
-gr_status grid_run_type(gr_pg *pg, size_t n, gr_dtype t)
+static gr_status run_ops(gr_pg *pg, size_t n, gr_dtype t, size_t n_ops)
 {
     unsigned seed = (unsigned)n + (unsigned)t;
 
     for (int kind = 0; kind < GR_CALL_BARRIER; kind++)
-        for (size_t o = 0; o < sizeof(ops) / sizeof(ops[0]); o++) {
+        for (size_t o = 0; o < n_ops; o++) {
             gr_pg_call c = { .kind = (gr_call_kind)kind,
                              .dtype = t,
                              .op = ops[o],
@@ -283,6 +283,16 @@ gr_status grid_run_type(gr_pg *pg, size_t n, gr_dtype t)
                 GR_TRY(all_forms(pg, &c, seed += 3));
         }
     return pairs(pg, t, n);
+}
+
+gr_status grid_run_type(gr_pg *pg, size_t n, gr_dtype t)
+{
+    return run_ops(pg, n, t, sizeof(ops) / sizeof(ops[0]));
+}
+
+gr_status grid_run_sum(gr_pg *pg, size_t n, gr_dtype t)
+{
+    return run_ops(pg, n, t, 1);
 }
 
 gr_status grid_run(gr_pg *pg, size_t n)

@@ -39,7 +39,7 @@ static gr_status few(gr_pg *pg, void *arg)
 static gr_status large(gr_pg *pg, void *arg)
 {
     (void)arg;
-    return grid_run_type(pg, 300001, GR_F32);
+    return grid_run_sum(pg, 150001, GR_F32);
 }
 
 static gr_status in_random_order(gr_pg *pg, void *arg)

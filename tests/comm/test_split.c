@@ -73,7 +73,7 @@ static gr_status nested(gr_pg *pg, void *arg)
 
 int main(void)
 {
-    static const char *const transports[] = { "shm" };
+    static const char *const transports[] = { "shm", "tcp", "hosts:2" };
 
     for (size_t t = 0; t < sizeof(transports) / sizeof(transports[0]); t++) {
         world_transport(transports[t]);

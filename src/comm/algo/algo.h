@@ -26,6 +26,7 @@ typedef struct gr_algo_args {
     int rank, size;
     gr_hosts hosts;
     size_t elem_bytes;
+    size_t piece_bytes;
 } gr_algo_args;
 
 typedef gr_status gr_algo_fn(const gr_algo_args *a);
@@ -43,11 +44,11 @@ gr_algo_fn gr_algo_broadcast_tree, gr_algo_broadcast_chain, gr_algo_allgather_di
 /* blocks.c */
 gr_algo_fn gr_algo_gather, gr_algo_scatter, gr_algo_alltoall, gr_algo_pair;
 
-/* Pieces in which data flows through a schedule. */
+/* Pieces in which data flows through a schedule; GR_COMM_PIECE (bytes) says otherwise. */
 #define GR_PIECE_BYTES ((size_t)256 << 10)
 static inline size_t gr_piece_elems(const gr_algo_args *a)
 {
-    return GR_PIECE_BYTES / a->elem_bytes;
+    return a->piece_bytes / a->elem_bytes;
 }
 
 static inline size_t gr_least(size_t a, size_t b)

@@ -18,7 +18,7 @@ static gr_status make_parts(gr_shm *s, size_t n_bytes)
 
     if (w->is_threads)
         return shm_segment_anonymous(&w->exchange, n_bytes);
-    GR_TRY(shm_segment_create(&w->exchange, n_bytes));
+    GR_TRY(shm_segment_create(&w->exchange, n_bytes, SHM_LARGE_PAGES));
     s->head->exchange_fd = w->exchange.fd;
     return GR_OK;
 }
@@ -43,7 +43,8 @@ static gr_status replace_parts(gr_shm *s, const gr_what *what)
         GR_TRY(make_parts(s, n_bytes));
     GR_TRY(shm_round(s, what, NULL, 0));
     if (s->pg.rank != 0 && is_mine)
-        GR_TRY(shm_segment_open(&w->exchange, w->owner_pid, s->head->exchange_fd, n_bytes));
+        GR_TRY(shm_segment_open(&w->exchange, w->owner_pid, s->head->exchange_fd, n_bytes,
+                                SHM_LARGE_PAGES));
     GR_TRY(shm_segment_populate(&w->exchange, (size_t)s->pg.rank * stride, stride));
     GR_TRY(shm_round(s, what, NULL, 0));
     if (!w->is_threads) {

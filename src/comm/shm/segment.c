@@ -14,7 +14,7 @@
 /* Linux 5.14; older C libraries do not name it. */
 #define POPULATE_WRITE 23
 
-static gr_status map(shm_segment *s, int flags)
+static gr_status map(shm_segment *s, int flags, shm_pages pages)
 {
     void *mem = mmap(NULL, s->n_bytes, PROT_READ | PROT_WRITE, flags, s->fd, 0);
 
@@ -23,17 +23,17 @@ static gr_status map(shm_segment *s, int flags)
                        strerror(errno));
     s->mem = mem;
     /* Only advice: systems without large pages for shared memory refuse it. */
-    (void)madvise(mem, s->n_bytes, MADV_HUGEPAGE);
+    (void)madvise(mem, s->n_bytes, pages == SHM_LARGE_PAGES ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     return GR_OK;
 }
 
 gr_status shm_segment_anonymous(shm_segment *s, size_t n_bytes)
 {
     *s = (shm_segment){ .n_bytes = n_bytes, .fd = -1 };
-    return map(s, MAP_SHARED | MAP_ANONYMOUS);
+    return map(s, MAP_SHARED | MAP_ANONYMOUS, SHM_LARGE_PAGES);
 }
 
-gr_status shm_segment_create(shm_segment *s, size_t n_bytes)
+gr_status shm_segment_create(shm_segment *s, size_t n_bytes, shm_pages pages)
 {
     gr_status st;
 
@@ -44,13 +44,13 @@ gr_status shm_segment_create(shm_segment *s, size_t n_bytes)
         st = gr_fail(GR_ERR_NOMEM, "cannot make %zu bytes of shared memory: %s", n_bytes,
                      strerror(errno));
     else
-        st = map(s, MAP_SHARED);
+        st = map(s, MAP_SHARED, pages);
     if (st != GR_OK)
         shm_segment_close(s);
     return st;
 }
 
-gr_status shm_segment_open(shm_segment *s, int pid, int fd, size_t n_bytes)
+gr_status shm_segment_open(shm_segment *s, int pid, int fd, size_t n_bytes, shm_pages pages)
 {
     gr_status st = GR_OK;
     struct stat info;
@@ -72,7 +72,7 @@ gr_status shm_segment_open(shm_segment *s, int pid, int fd, size_t n_bytes)
                      "this job",
                      path, (long long)info.st_size, n_bytes);
     else
-        st = map(s, MAP_SHARED);
+        st = map(s, MAP_SHARED, pages);
     if (st != GR_OK)
         shm_segment_close(s);
     return st;

@@ -21,10 +21,14 @@ typedef struct shm_segment {
         NULL, 0, -1      \
     }
 
+/* Large pages for what is used whole, small ones for what is sparse. */
+typedef enum shm_pages { SHM_LARGE_PAGES, SHM_SMALL_PAGES } shm_pages;
+
 gr_status shm_segment_anonymous(shm_segment *s, size_t n_bytes) GR_MUST_CHECK;
-gr_status shm_segment_create(shm_segment *s, size_t n_bytes) GR_MUST_CHECK;
+gr_status shm_segment_create(shm_segment *s, size_t n_bytes, shm_pages pages) GR_MUST_CHECK;
 /* Maps descriptor `fd` of process `pid`; it must hold at least n_bytes. */
-gr_status shm_segment_open(shm_segment *s, int pid, int fd, size_t n_bytes) GR_MUST_CHECK;
+gr_status shm_segment_open(shm_segment *s, int pid, int fd, size_t n_bytes,
+                           shm_pages pages) GR_MUST_CHECK;
 void shm_segment_close(shm_segment *s);
 /* Keeps the mapping and closes the descriptor: when nobody will open it any more. */
 void shm_segment_hide(shm_segment *s);

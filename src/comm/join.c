@@ -1,0 +1,317 @@
+/*
+ * How processes become a group.
+ *
+ *     every rank   host/<rank> = "<boot id>|<host name>|<pid namespace>|<pid>|<id>" to the store
+ *                  reads everybody's: all on one host, or not
+ *     then         shared memory (shm/join.c), or a mesh of connections (tcp/)
+ *
+ * Keys begin with "gradus/<restart>/<n>/", where n counts how often this rank has joined:
+ * a store that outlives a group does not mix it up with the next one.
+ */
+#include "comm/shm/join.h"
+#include "base/alloc.h"
+#include "comm/create.h"
+#include "comm/tcp/tcp.h"
+#include "net/interface.h"
+#include "net/socket.h"
+#include "net/store.h"
+#include "net/store_server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KEY_TEXT  96
+#define HOST_LINE 640
+#define DRAIN_MS  2000
+
+typedef struct joining {
+    const gr_job *job;
+    const gr_pg_config *config;
+    gr_deadline deadline;
+    gr_store *store;
+    int64_t n;     /* how often this rank has joined a group through this store */
+    int *pids;     /* of all ranks, owned */
+    bool is_far;   /* some ranks do not share memory */
+    bool is_final; /* a failure is not to be tried again */
+} joining;
+
+typedef struct host_line {
+    char boot[64], name[256], space[64], id[128];
+    int pid;
+} host_line;
+
+static void key_of(const joining *j, char *key, const char *what, int rank)
+{
+    if (rank < 0)
+        snprintf(key, KEY_TEXT, "gradus/%d/%" PRId64 "/%s", j->job->restart, j->n, what);
+    else
+        snprintf(key, KEY_TEXT, "gradus/%d/%" PRId64 "/%s/%d", j->job->restart, j->n, what, rank);
+}
+
+/* ---- who is where ---- */
+
+/* One field of a line: no separators in it, and never empty. */
+static void put_field(char *field, size_t n_bytes, ssize_t len)
+{
+    field[len < 0 ? 0 : (size_t)len < n_bytes ? (size_t)len : n_bytes - 1] = '\0';
+    field[strcspn(field, "|\n")] = '\0';
+    if (!*field)
+        snprintf(field, n_bytes, "?");
+}
+
+static void describe_host(host_line *h)
+{
+    const char *id = getenv("GR_HOSTID"); /* pretends that hosts differ, for tests */
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    put_field(h->boot, sizeof(h->boot), fd >= 0 ? read(fd, h->boot, sizeof(h->boot) - 1) : 0);
+    if (fd >= 0)
+        close(fd);
+    put_field(h->name, sizeof(h->name),
+              gethostname(h->name, sizeof(h->name)) == 0 ? (ssize_t)strnlen(h->name, 255) : 0);
+    put_field(h->space, sizeof(h->space),
+              readlink("/proc/self/ns/pid", h->space, sizeof(h->space) - 1));
+    put_field(h->id, sizeof(h->id), snprintf(h->id, sizeof(h->id), "%s", id ? id : ""));
+    h->pid = (int)getpid();
+}
+
+/* Takes the text up to the next separator, or to the end. */
+static bool take_field(const char **at, char *field, size_t n_bytes)
+{
+    size_t len = strcspn(*at, "| ");
+
+    if (len == 0 || len >= n_bytes)
+        return false;
+    memcpy(field, *at, len);
+    field[len] = '\0';
+    *at += len;
+    *at += **at != '\0';
+    return true;
+}
+
+static bool take_number(const char **at, uint64_t max, uint64_t *out)
+{
+    char text[32], *end;
+
+    if (!take_field(at, text, sizeof(text)))
+        return false;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0' && *out <= max;
+}
+
+static gr_status parse_host(const char *text, int rank, host_line *h)
+{
+    const char *at = text;
+    uint64_t pid;
+
+    if (!take_field(&at, h->boot, sizeof(h->boot)) || !take_field(&at, h->name, sizeof(h->name)) ||
+        !take_field(&at, h->space, sizeof(h->space)) || !take_number(&at, INT32_MAX, &pid) ||
+        !take_field(&at, h->id, sizeof(h->id)))
+        return gr_fail(GR_ERR_FORMAT, "rank %d told the store '%.80s' about itself", rank, text);
+    h->pid = (int)pid;
+    return GR_OK;
+}
+
+/* With `shm` asked for, ranks must share memory; else it is only noted that they do not. */
+static gr_status check_host(joining *j, const host_line *first, const host_line *h, int rank)
+{
+    bool is_near = strcmp(first->boot, h->boot) == 0 && strcmp(first->name, h->name) == 0 &&
+                   strcmp(first->space, h->space) == 0 && strcmp(first->id, h->id) == 0;
+
+    j->is_far = j->is_far || !is_near;
+    if (is_near || !j->config->transport)
+        return GR_OK;
+    if (strcmp(first->boot, h->boot) != 0 || strcmp(first->name, h->name) != 0)
+        return gr_fail(
+            GR_ERR_ARG,
+            "rank 0 is on host '%s' and rank %d on '%s': transport 'shm' is for one host; "
+            "take 'hosts' or none",
+            first->name, rank, h->name);
+    if (strcmp(first->space, h->space) != 0)
+        return gr_fail(
+            GR_ERR_ARG,
+            "ranks 0 and %d cannot see each other's processes (%s and %s): start them in "
+            "one container",
+            rank, first->space, h->space);
+    return GR_OK;
+}
+
+static gr_status read_hosts(joining *j, char **texts)
+{
+    host_line first = { .pid = 0 };
+
+    for (int r = 0; r < j->job->n_ranks; r++) {
+        host_line h = { .pid = 0 };
+
+        GR_TRY(parse_host(texts[r], r, &h));
+        if (r == 0)
+            first = h;
+        GR_TRY(check_host(j, &first, &h, r));
+        j->pids[r] = h.pid;
+    }
+    return GR_OK;
+}
+
+static gr_status get_hosts(joining *j, char *names, const char **keys, char **texts)
+{
+    int n = j->job->n_ranks;
+    gr_status st;
+
+    for (int r = 0; r < n; r++) {
+        key_of(j, names + (size_t)r * KEY_TEXT, "host", r);
+        keys[r] = names + (size_t)r * KEY_TEXT;
+    }
+    GR_TRY(gr_wrap(gr_store_get_many(j->store, keys, n, texts, j->deadline),
+                   "not all ranks have come"));
+    st = read_hosts(j, texts);
+    for (int r = 0; r < n; r++)
+        gr_free(texts[r]);
+    return st;
+}
+
+static gr_status meet_hosts(joining *j)
+{
+    size_t n = (size_t)j->job->n_ranks;
+    char *names = (char *)gr_calloc(n, KEY_TEXT);
+    const char **keys = (const char **)gr_calloc(n, sizeof(*keys));
+    char **texts = (char **)gr_calloc(n, sizeof(*texts));
+    char key[KEY_TEXT], line[HOST_LINE];
+    host_line me = { .pid = 0 };
+    gr_status st = GR_ERR_NOMEM;
+
+    if (names && keys && texts) {
+        describe_host(&me);
+        snprintf(line, sizeof(line), "%s|%s|%s|%d|%s", me.boot, me.name, me.space, me.pid, me.id);
+        key_of(j, key, "host", j->job->rank);
+        st = gr_store_set(j->store, key, line, strlen(line), j->deadline);
+    }
+    if (st == GR_OK)
+        st = get_hosts(j, names, keys, texts);
+    gr_free(texts);
+    gr_free(keys);
+    gr_free(names);
+    return st;
+}
+
+/* The address by which this host reaches the store, which the others reach, too. A UDP socket
+ * finds it without sending anything. */
+static void find_address(const gr_job *job, char address[GR_HOST_TEXT])
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_DGRAM }, *list = NULL;
+    char port[16], text[GR_ADDRESS_TEXT] = "";
+    int fd;
+
+    snprintf(port, sizeof(port), "%d", job->store_port);
+    address[0] = '\0';
+    if (gr_interface_is_loopback(job->store_host) ||
+        getaddrinfo(job->store_host, port, &hints, &list) != 0)
+        return;
+    fd = socket(list->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, list->ai_addr, list->ai_addrlen) == 0)
+        gr_address_of_self(fd, text);
+    if (fd >= 0)
+        close(fd);
+    freeaddrinfo(list);
+    if (text[0] && text[0] != '?')
+        snprintf(address, GR_HOST_TEXT, "%s", text);
+}
+
+/* ---- all of it ---- */
+
+static gr_status join_wired(joining *j, const gr_wired_kind *kind, gr_pg **out)
+{
+    gr_meet m = { .deadline = j->deadline };
+    gr_meet_store at_store;
+    gr_status st;
+
+    GR_TRY(gr_meet_at_store(&m, &at_store, j->store, j->job));
+    snprintf(m.token, sizeof(m.token), "%s", j->job->token);
+    find_address(j->job, m.address);
+    st = gr_wired_create(out, kind, &m, j->config, j->job->local_rank);
+    j->is_final = at_store.round > 0; /* the store has done its part */
+    return st;
+}
+
+static gr_status join_near(joining *j, gr_pg **out)
+{
+    char key[KEY_TEXT];
+    shm_joining near = { .job = j->job,
+                         .config = j->config,
+                         .deadline = j->deadline,
+                         .store = j->store,
+                         .key = key,
+                         .pids = j->pids };
+
+    key_of(j, key, "control", -1);
+    return shm_join(out, &near);
+}
+
+static gr_status join(joining *j, gr_pg **out)
+{
+    const char *transport = j->config->transport;
+    char key[KEY_TEXT];
+
+    if (transport && strncmp(transport, "tcp", 3) == 0)
+        return join_wired(j, &gr_wired_tcp, out);
+    if (transport && strncmp(transport, "hosts", 5) == 0)
+        return join_wired(j, &gr_wired_hosts, out);
+    snprintf(key, sizeof(key), "gradus/%d/joined/%d", j->job->restart, j->job->rank);
+    GR_TRY(gr_store_add(j->store, key, 1, &j->n, j->deadline));
+    GR_TRY(meet_hosts(j));
+    return j->is_far ? join_wired(j, &gr_wired_hosts, out) : join_near(j, out);
+}
+
+static gr_status join_once(joining *j, gr_pg **out)
+{
+    gr_status st;
+
+    GR_TRY(gr_store_connect(&j->store, j->job->store_host, j->job->store_port, j->deadline));
+    st = join(j, out);
+    gr_store_close(j->store);
+    return st;
+}
+
+/* When rank 0 hosts the store, its port may still be held by the store of the group
+ * before, which is about to end: a lost connection is then no failure but too early. */
+static gr_status join_until(joining *j, gr_pg **out)
+{
+    const struct timespec pause = { .tv_nsec = 5000000 };
+    gr_status st;
+
+    while ((st = join_once(j, out)) == GR_ERR_IO && j->job->rank != 0 && !j->job->agent_store &&
+           !j->is_final && !gr_deadline_passed(j->deadline))
+        nanosleep(&pause, NULL);
+    return st;
+}
+
+gr_status gr_join(gr_pg **out, const gr_job *job, const gr_pg_config *config)
+{
+    joining j = { .job = job, .config = config, .deadline = gr_deadline_in_ms(config->timeout_ms) };
+    gr_store_server *server = NULL;
+    gr_status st = GR_OK;
+
+    j.pids = (int *)gr_calloc((size_t)job->n_ranks, sizeof(*j.pids));
+    if (!j.pids)
+        return GR_ERR_NOMEM;
+    if (job->rank == 0 && !job->agent_store) {
+        st = gr_store_server_create(&server, job->store_host, job->store_port);
+        if (st == GR_OK)
+            st = gr_store_server_start(server);
+    }
+    if (st == GR_OK)
+        st = join_until(&j, out);
+    if (st != GR_OK && server) /* the others are still reading why */
+        gr_store_server_drain(server, gr_deadline_in_ms(DRAIN_MS));
+    gr_store_server_destroy(server);
+    gr_free(j.pids);
+    return st;
+}

@@ -1,0 +1,263 @@
+/* The mesh as a wire: moving, sleeping, ending. */
+#include "comm/tcp/mesh.h"
+
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SMALL_BYTES ((size_t)16 << 10) /* such messages stay on one stream */
+#define GRACE_NS    3000000000         /* from the end of a data stream to the verdict */
+
+const char *mesh_name(const mesh *m, int rank, char *text, size_t n_bytes)
+{
+    const mesh_card *c = &m->peers[rank].card;
+
+    snprintf(text, n_bytes, "rank %d (process %d on '%.*s')", rank, (int)c->pid, MESH_HOST - 1,
+             c->host);
+    return text;
+}
+
+/* ---- sockets as pipes ---- */
+
+static ssize_t socket_write(void *arg, const struct iovec *parts, int n_parts)
+{
+    mesh_stream *s = (mesh_stream *)arg;
+    struct msghdr h = { .msg_iov = (struct iovec *)(uintptr_t)parts,
+                        .msg_iovlen = (size_t)n_parts };
+    ssize_t n = s->fd >= 0 ? sendmsg(s->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+
+    s->is_full = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (n >= 0 || s->is_full || errno == EINTR)
+        return n < 0 ? 0 : n;
+    return -errno;
+}
+
+static ssize_t socket_read(void *arg, void *dst, size_t n_bytes)
+{
+    mesh_stream *s = (mesh_stream *)arg;
+    ssize_t n;
+
+    if (s->fd < 0)
+        return 0;
+    n = recv(s->fd, dst, n_bytes, MSG_DONTWAIT);
+    if (n > 0)
+        return n;
+    if (n == 0)
+        return -ECONNRESET;
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -errno;
+}
+
+/* ---- the table ---- */
+
+static void mesh_send(gr_wire *w, gr_msg *msg)
+{
+    mesh_peer *p = &((mesh *)w)->peers[msg->peer];
+    unsigned n = p->out_ring ? 1 : (unsigned)((mesh *)w)->n_streams;
+    unsigned i = msg->n_bytes <= SMALL_BYTES ? 0 : p->next_stream++ % n;
+
+    gr_stream_send(&p->streams[i].stream, msg);
+}
+
+static gr_status mesh_recv(gr_wire *w, gr_msg *msg)
+{
+    return gr_inbox_post(&w->inboxes[msg->peer], msg);
+}
+
+/* Rule (1): the control connection tells what the end of a stream means. */
+static gr_status stream_ended(mesh *m, mesh_stream *s, gr_status st)
+{
+    mesh_peer *p = &m->peers[s->peer];
+    bool moved;
+
+    if (st != GR_ERR_IO || s->fd < 0)
+        return st;
+    close(s->fd);
+    s->fd = -1;
+    p->closed_ns = p->closed_ns ? p->closed_ns : gr_now_ns();
+    return mesh_control_move(m, s->peer, &moved);
+}
+
+static gr_status move_stream(mesh *m, mesh_stream *s, short events, bool *moved)
+{
+    bool is_ring = m->peers[s->peer].out_ring != NULL;
+    gr_pipe p = { s, is_ring ? mesh_ring_write : socket_write,
+                  is_ring ? mesh_ring_read : socket_read };
+    char name[MESH_NAME];
+    gr_status st = GR_OK;
+
+    if (s->stream.first && (is_ring || !s->is_full || (events & (POLLOUT | POLLERR | POLLHUP))))
+        st = stream_ended(m, s, gr_stream_out(&s->stream, &p, moved));
+    if (st == GR_OK && (is_ring || (events & (POLLIN | POLLERR | POLLHUP))))
+        st = stream_ended(m, s, gr_stream_in(&s->stream, &p, &m->wire, s->peer, moved));
+    if (st == GR_ERR_FORMAT || st == GR_ERR_IO)
+        return gr_wrap(st, "from %s", mesh_name(m, s->peer, name, sizeof(name)));
+    return st;
+}
+
+/* Fills the list for poll(): per rank its control connection and its streams. */
+static int list_polls(mesh *m)
+{
+    int n = 0;
+
+    for (int r = 0; r < m->wire.size; r++) {
+        mesh_peer *p = &m->peers[r];
+        bool reads = !gr_inbox_is_full(&m->wire.inboxes[r]);
+
+        if (r == m->wire.rank)
+            continue;
+        m->polls[n++] = (struct pollfd){ .fd = p->control,
+                                         .events = (short)(POLLIN | (p->n_out ? POLLOUT : 0)) };
+        for (int i = 0; i < m->n_streams; i++) {
+            mesh_stream *s = &p->streams[i];
+
+            m->polls[n++] =
+                (struct pollfd){ .fd = s->fd,
+                                 .events = (short)((reads || s->stream.in_at ? POLLIN : 0) |
+                                                   (s->stream.first && s->is_full ? POLLOUT : 0)) };
+        }
+    }
+    return n;
+}
+
+static gr_status check_closed(mesh *m, int rank)
+{
+    mesh_peer *p = &m->peers[rank];
+    char name[MESH_NAME];
+
+    if (!p->closed_ns || p->left || gr_now_ns() - p->closed_ns < GRACE_NS)
+        return GR_OK;
+    return gr_fail(GR_ERR_PEER, "%s lost one of its connections",
+                   mesh_name(m, rank, name, sizeof(name)));
+}
+
+static gr_status mesh_move(gr_wire *w, bool *moved)
+{
+    mesh *m = (mesh *)w;
+    int n = list_polls(m), at = 0;
+
+    if (poll(m->polls, (nfds_t)n, 0) < 0 && errno != EINTR)
+        return gr_fail(GR_ERR_IO, "poll: %s", strerror(errno));
+    for (int r = 0; r < w->size; r++) {
+        mesh_peer *p = &m->peers[r];
+
+        if (r == w->rank)
+            continue;
+        if (m->polls[at++].revents)
+            GR_TRY(mesh_control_move(m, r, moved));
+        for (int i = 0; i < (p->out_ring ? 1 : m->n_streams); i++) /* rings are one stream */
+            GR_TRY(move_stream(m, &p->streams[i],
+                               p->streams[i].fd >= 0 ? m->polls[at + i].revents : (short)0, moved));
+        at += m->n_streams;
+        GR_TRY(check_closed(m, r));
+    }
+    return GR_OK;
+}
+
+static gr_status mesh_sleep(gr_wire *w, int ms)
+{
+    mesh *m = (mesh *)w;
+    bool is_ready = false;
+    int n, rc;
+
+    mesh_sleeps(m, true);
+    for (int r = 0; r < w->size; r++)
+        is_ready = is_ready || mesh_ring_is_ready(&m->peers[r]);
+    n = list_polls(m);
+    rc = poll(m->polls, (nfds_t)n, is_ready ? 0 : ms);
+    mesh_sleeps(m, false);
+    if (rc < 0 && errno != EINTR)
+        return gr_fail(GR_ERR_IO, "poll: %s", strerror(errno));
+    return GR_OK;
+}
+
+static void mesh_peer_text(gr_wire *w, int peer, char *text, size_t n_bytes)
+{
+    const mesh_card *c = &((mesh *)w)->peers[peer].card;
+
+    snprintf(text, n_bytes, "process %d on '%.*s'", (int)c->pid, MESH_HOST - 1, c->host);
+}
+
+static void mesh_describe(const gr_wire *w, gr_text *text)
+{
+    const mesh *m = (const mesh *)w;
+
+    gr_text_addf(text, "TCP from %s, %d streams to each rank%s\n", m->address, m->n_streams,
+                 m->has_rings ? "; rings of shared memory to ranks of the same host" : "");
+    if (m->hosts.n > 1)
+        gr_text_addf(text, "%d hosts; this is number %d\n", m->hosts.n, m->hosts.here);
+}
+
+void mesh_destroy(gr_wire *w)
+{
+    mesh *m = (mesh *)w;
+
+    if (!m)
+        return;
+    for (int r = 0; r < w->size && m->peers; r++) {
+        mesh_peer *p = &m->peers[r];
+        bool moved;
+
+        if (p->control >= 0 && w->user.frame)
+            GR_IGNORE(mesh_control_move(m, r, &moved)); /* unread bytes would reset it */
+        if (p->control >= 0)
+            close(p->control);
+        for (int i = 0; i < MESH_STREAMS; i++)
+            if (p->streams[i].fd >= 0)
+                close(p->streams[i].fd);
+        shm_segment_close(&p->shelf);
+    }
+    shm_segment_close(&m->shelf);
+    gr_inboxes_destroy(w->inboxes, w->size);
+    gr_free(m->host_first);
+    gr_free(m->polls);
+    gr_free(m->peers);
+    gr_free(m);
+}
+
+static const gr_wire_ops mesh_ops = {
+    .name = "mesh",
+    .send = mesh_send,
+    .recv = mesh_recv,
+    .move = mesh_move,
+    .sleep = mesh_sleep,
+    .tell = mesh_tell,
+    .peer_text = mesh_peer_text,
+    .describe = mesh_describe,
+    .destroy = mesh_destroy,
+};
+
+gr_status mesh_create(mesh **out, const gr_meet *meet)
+{
+    size_t n = (size_t)meet->size;
+    mesh *m = (mesh *)gr_calloc(1, sizeof(*m));
+
+    if (!m)
+        return GR_ERR_NOMEM;
+    m->wire = (gr_wire){
+        .ops = &mesh_ops, .rank = meet->rank, .size = meet->size, .is_threads = meet->is_threads
+    };
+    m->shelf = (shm_segment)SHM_SEGMENT_NONE;
+    m->peers = (mesh_peer *)gr_calloc(n, sizeof(*m->peers));
+    m->polls = (struct pollfd *)gr_calloc(n * (MESH_STREAMS + 1), sizeof(*m->polls));
+    for (size_t r = 0; r < n && m->peers; r++) {
+        m->peers[r].control = -1;
+        m->peers[r].shelf = (shm_segment)SHM_SEGMENT_NONE;
+        for (int i = 0; i < MESH_STREAMS; i++)
+            m->peers[r].streams[i].fd = -1;
+        for (int i = 0; i < MESH_STREAMS; i++) {
+            m->peers[r].streams[i].mesh = m;
+            m->peers[r].streams[i].peer = (int)r;
+        }
+    }
+    if (!m->peers || !m->polls || gr_inboxes_create(&m->wire.inboxes, meet->size) != GR_OK) {
+        mesh_destroy(&m->wire);
+        return GR_ERR_NOMEM;
+    }
+    m->wire.address = m->address;
+    *out = m;
+    return GR_OK;
+}
