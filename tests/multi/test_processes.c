@@ -153,7 +153,7 @@ static int be_talker(const char *rank)
     return 0;
 }
 
-/* Rank 1 believes that it is on another host. */
+/* Rank 1 believes that it is on another host: TCP joins them, shared memory cannot. */
 static int be_elsewhere(const char *rank)
 {
     gr_pg *pg;
@@ -164,6 +164,8 @@ static int be_elsewhere(const char *rank)
         return 77;
     }
     st = gr_pg_create(&pg, NULL);
+    if (st == GR_OK)
+        st = gr_pg_barrier(pg);
     return end(pg, st);
 }
 
@@ -329,7 +331,14 @@ static void test_mistakes(const char *self)
     if (strstr(gr_text_str(&j.output), "not permitted"))
         fprintf(stderr, "skipped: another host name (not permitted here)\n");
     else
-        expect(&j, 1, "rank 1 on 'elsewhere': this version joins ranks of one host only");
+        expect(&j, 0, "group 'hosts'");
+    job_fini(&j);
+    setenv("GR_COMM", "shm", 1);
+    job_gradrun(&j, self, 2, "elsewhere");
+    job_finish(&j);
+    unsetenv("GR_COMM");
+    if (!strstr(gr_text_str(&j.output), "not permitted"))
+        expect(&j, 1, "rank 1 on 'elsewhere': transport 'shm' is for one host");
     job_fini(&j);
 }
 
