@@ -47,6 +47,11 @@ static void put_key(gr_store *s, const char *key)
     put(s, key, len - 1);
 }
 
+static void put_text(gr_store *s, const char *text)
+{
+    put_span(s, text, strlen(text));
+}
+
 static void put_keys(gr_store *s, const char *const *keys, int n_keys)
 {
     uint64_t n = (uint64_t)n_keys;
@@ -237,4 +242,158 @@ gr_status gr_store_get_many(gr_store *s, const char *const *keys, int n_keys, ch
     while (st != GR_OK && n > 0)
         gr_free(out[--n]);
     return gr_wrap(st, "store: get %d keys", n_keys);
+}
+
+gr_status gr_store_set_many(gr_store *s, const char *const *keys, const char *const *values,
+                            int n_keys, gr_deadline d)
+{
+    int64_t n = n_keys;
+
+    begin(s, GR_STORE_MULTI_SET);
+    put(s, &n, sizeof(n));
+    for (int i = 0; i < n_keys; i++) {
+        put_key(s, keys[i]);
+        put_text(s, values[i]);
+    }
+    return gr_wrap(send_request(s, d), "store: set %d keys", n_keys);
+}
+
+gr_status gr_store_compare_set(gr_store *s, const char *key, const char *expected,
+                               const char *desired, char **now, gr_deadline d)
+{
+    gr_status st;
+
+    begin(s, GR_STORE_COMPARE_SET);
+    put_key(s, key);
+    put_text(s, expected);
+    put_text(s, desired);
+    st = send_request(s, d);
+    if (st == GR_OK)
+        st = receive_span(s, now, NULL, d);
+    return gr_wrap(st, "store: compare and set '%s'", key);
+}
+
+gr_status gr_store_append(gr_store *s, const char *key, const void *value, size_t n_bytes,
+                          gr_deadline d)
+{
+    begin(s, GR_STORE_APPEND);
+    put_key(s, key);
+    put_span(s, value, n_bytes);
+    return gr_wrap(send_request(s, d), "store: append to '%s'", key);
+}
+
+gr_status gr_store_check(gr_store *s, const char *const *keys, int n_keys, bool *all, gr_deadline d)
+{
+    uint8_t answer = GR_STORE_NOT_READY;
+    gr_status st;
+
+    begin(s, GR_STORE_CHECK);
+    put_keys(s, keys, n_keys);
+    st = send_request(s, d);
+    if (st == GR_OK)
+        st = gr_socket_recv(s->fd, &answer, 1, d);
+    *all = answer == GR_STORE_READY;
+    return gr_wrap(st, "store: check %d keys", n_keys);
+}
+
+/* The request that was begun is answered with a number. */
+static gr_status ask_number(gr_store *s, int64_t *out, gr_deadline d)
+{
+    GR_TRY(send_request(s, d));
+    return gr_socket_recv(s->fd, out, sizeof(*out), d);
+}
+
+gr_status gr_store_delete(gr_store *s, const char *key, bool *was_there, gr_deadline d)
+{
+    int64_t n = 0;
+    gr_status st;
+
+    begin(s, GR_STORE_DELETE_KEY);
+    put_key(s, key);
+    st = ask_number(s, &n, d);
+    *was_there = n > 0;
+    return gr_wrap(st, "store: delete '%s'", key);
+}
+
+gr_status gr_store_count(gr_store *s, int64_t *n_keys, gr_deadline d)
+{
+    begin(s, GR_STORE_GETNUMKEYS);
+    return gr_wrap(ask_number(s, n_keys, d), "store: count keys");
+}
+
+gr_status gr_store_push(gr_store *s, const char *key, const void *value, size_t n_bytes,
+                        gr_deadline d)
+{
+    begin(s, GR_STORE_QUEUE_PUSH);
+    put_key(s, key);
+    put_span(s, value, n_bytes);
+    return gr_wrap(send_request(s, d), "store: push to '%s'", key);
+}
+
+gr_status gr_store_pop(gr_store *s, const char *key, char **out, size_t *n_bytes, gr_deadline d)
+{
+    int64_t n = 0;
+    gr_status st;
+
+    do { /* somebody else may take what was waited for */
+        GR_TRY(gr_store_wait(s, &key, 1, d));
+        begin(s, GR_STORE_QUEUE_POP);
+        put_key(s, key);
+        st = ask_number(s, &n, d);
+    } while (st == GR_OK && n == 0);
+    if (st == GR_OK)
+        st = receive_span(s, out, n_bytes, d);
+    return gr_wrap(st, "store: pop from '%s'", key);
+}
+
+gr_status gr_store_queued(gr_store *s, const char *key, int64_t *n, gr_deadline d)
+{
+    begin(s, GR_STORE_QUEUE_LEN);
+    put_key(s, key);
+    return gr_wrap(ask_number(s, n, d), "store: length of '%s'", key);
+}
+
+gr_status gr_store_list(gr_store *s, char ***out, int *n_keys, gr_deadline d)
+{
+    int64_t n = 0;
+    char **list = NULL;
+    int k = 0;
+    gr_status st;
+
+    begin(s, GR_STORE_LIST_KEYS);
+    st = ask_number(s, &n, d);
+    if (st == GR_OK && (n < 0 || n > INT32_MAX))
+        st = gr_fail(GR_ERR_FORMAT, "%lld keys", (long long)n);
+    if (st == GR_OK && !(list = (char **)gr_calloc((size_t)n + 1, sizeof(*list))))
+        st = GR_ERR_NOMEM;
+    for (; st == GR_OK && k < n; k += st == GR_OK) {
+        st = receive_span(s, &list[k], NULL, d);
+        if (st == GR_OK && list[k][0] == '/')
+            memmove(list[k], list[k] + 1, strlen(list[k]));
+    }
+    if (st != GR_OK) {
+        while (k > 0)
+            gr_free(list[--k]);
+        gr_free(list);
+        return gr_wrap(st, "store: list of keys");
+    }
+    *out = list;
+    *n_keys = (int)n;
+    return GR_OK;
+}
+
+gr_status gr_store_barrier(gr_store *s, const char *key, int64_t n, gr_deadline d)
+{
+    uint8_t answer = GR_STORE_STOP_WAITING;
+    gr_status st;
+
+    begin(s, GR_STORE_BARRIER);
+    put_key(s, key);
+    put(s, &n, sizeof(n));
+    st = send_request(s, d);
+    if (st == GR_OK)
+        st = gr_socket_recv(s->fd, &answer, 1, d);
+    if (st == GR_OK && answer != GR_STORE_STOP_WAITING)
+        st = gr_fail(GR_ERR_FORMAT, "answer %d", answer);
+    return gr_wrap(st, "store: barrier '%s'", key);
 }

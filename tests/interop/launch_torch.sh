@@ -19,6 +19,11 @@ expect 0 "${torchrun[@]}" --standalone --nproc-per-node 2 "$ddp"
 sort out.txt >theirs.txt
 cmp ours.txt theirs.txt || fail "gradrun and torchrun give other results"
 
+# Every request of the store, PyTorch's client to ours and ours to PyTorch's.
+expect 0 "$RUN" "$GR_SOURCE/tests/interop/store_ops.py" "$WORKER"
+said "PyTorch's client is content"
+said 'every request was answered'
+
 # Its own failure is told in its own words.
 expect 1 "$RUN" --nproc-per-node 2 --shutdown-timeout 5 "$ddp" fail
 said 'rank 1 on host .* failed first: exit code 1'

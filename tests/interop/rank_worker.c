@@ -3,16 +3,19 @@
  *
  *     rank_worker store [SECONDS]   meets them in the key-value store
  *     rank_worker group             meets them in a process group, and adds up the ranks
+ *     rank_worker ops HOST PORT     makes every request to a store that somebody runs there
  */
 #include "base/alloc.h"
 #include "comm/pg.h"
 #include "net/env.h"
 #include "net/store.h"
+#include "net/store_ops.h"
 #include "net/store_server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Everybody sets a key, and waits for the keys of all. */
@@ -53,8 +56,12 @@ static gr_status in_store(const gr_job *j, int seconds)
     if (st == GR_OK && j->n_ranks > 1)
         st = meet(j, d);
     if (st == GR_OK) {
-        printf("rank %d of %d (local %d) met the others, says %s\n", j->rank, j->n_ranks,
-               j->local_rank, j->source);
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        printf("rank %d of %d (local %d) met the others, says %s, at %lld us\n", j->rank,
+               j->n_ranks, j->local_rank, j->source,
+               (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
         fflush(stdout);
         sleep((unsigned)seconds);
     }
@@ -80,8 +87,14 @@ int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "store";
     gr_job j;
-    gr_status st = gr_job_from_env(&j);
+    gr_status st;
 
+    if (argc == 4 && strcmp(mode, "ops") == 0) {
+        store_ops_check(argv[2], (int)strtol(argv[3], NULL, 10));
+        printf("every request was answered\n");
+        return 0;
+    }
+    st = gr_job_from_env(&j);
     if (st == GR_OK && strcmp(mode, "group") == 0)
         st = in_group(&j);
     else if (st == GR_OK)
