@@ -113,6 +113,10 @@ GR_API gr_value *gr_masked_fill_at(const char *site, gr_graph *g, gr_value *a, g
 #define gr_tanh(g, a)          gr_map1_at(GR_HERE, g, "tanh", a)
 #define gr_sigmoid(g, a)       gr_map1_at(GR_HERE, g, "sigmoid", a)
 
+/* silu(a) b, a and b the halves of the last dimension: [.., 2 n] -> [.., n]. */
+#define gr_swiglu(g, x) gr_swiglu_at(GR_HERE, g, x)
+GR_API gr_value *gr_swiglu_at(const char *site, gr_graph *g, gr_value *x);
+
 /* x * scale + shift in one node, both stretched over x ([b, 1, d] over tokens, say). The
  * result has the type of x. */
 #define gr_scale_shift(g, x, scale, shift) gr_scale_shift_at(GR_HERE, g, x, scale, shift)

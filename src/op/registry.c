@@ -21,6 +21,7 @@
 #include "op/rotary/rotary.h"
 #include "op/shape/shape.h"
 #include "op/softmax/softmax.h"
+#include "op/swiglu/swiglu.h"
 #include "op/take/take.h"
 #include "op/topk/topk.h"
 #include "op/update/many.h"
@@ -39,6 +40,8 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_conv_data,
     &gr_op_conv_weight,
     &gr_op_reduce,
+    &gr_op_swiglu,
+    &gr_op_swiglu_grad,
     &gr_op_one_hot,
     &gr_op_confusion,
     &gr_op_random,

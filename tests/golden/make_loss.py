@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/loss.txt and classes.txt. See make.py.
+"""Makes tests/golden/loss.txt, classes.txt and swiglu.txt. See make.py.
 
 loss.txt has what tests/op/test_loss.c builds: compositions, whose gradients are those of the
 whole. Where the library differs from PyTorch (0 instead of NaN) the difference is written out.
@@ -110,8 +110,12 @@ def classes():
                  [randint(300, hi=4), randint(300, hi=4, dtype=torch.int32)])
 
 
+def swiglu():
+    yield record("swiglu", lambda x: F.silu(x[..., :7]) * x[..., 7:], [rand(3, 5, 14)], grad=[0])
+
+
 if __name__ == "__main__":
-    for name, records in {"loss": losses, "classes": classes}.items():
+    for name, records in {"loss": losses, "classes": classes, "swiglu": swiglu}.items():
         torch.manual_seed(3)
         lines = [f"# made by tests/golden/make_loss.py with PyTorch {torch.__version__}"]
         for one in records():

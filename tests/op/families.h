@@ -6,7 +6,7 @@
 
 extern const driver_family driver_map, driver_matmul, driver_reduce, driver_shape, driver_gather,
     driver_xent, driver_update, driver_assign;
-extern const driver_family driver_scalar, driver_random, driver_classes;
+extern const driver_family driver_scalar, driver_random, driver_classes, driver_swiglu;
 extern const driver_family driver_attention;
 extern const driver_family driver_rotary;
 extern const driver_family driver_conv;

@@ -14,7 +14,7 @@ static const driver_family *const families[] = {
     &driver_random, &driver_classes,   &driver_gather,  &driver_xent,   &driver_update,
     &driver_assign, &driver_attention, &driver_conv,    &driver_norm,   &driver_part,
     &driver_pool,   &driver_resample,  &driver_softmax, &driver_argmax, &driver_index,
-    &driver_rotary, &driver_epilogue,
+    &driver_rotary, &driver_epilogue, &driver_swiglu,
 };
 
 /* Operators that the driver cannot take, and who tests them instead. */
