@@ -9,6 +9,7 @@
 
 #define SOURCE_BYTES ((int64_t)1 << 20) /* of packed lines: half of a 2 MiB L2 */
 #define PANEL_BYTES  ((int64_t)1 << 19) /* of a pass of a panel */
+#define LEAST_RUN    64                 /* channels of a pass, for sums wait in memory */
 #define LEAST_LINES  256                /* of a chunk, so that its weights are worth loading */
 
 typedef struct grid_plan {
@@ -57,13 +58,23 @@ static int64_t pass_run(const sweep *s, int64_t pass)
     return min64(s->pass, s->g.run - pass * s->pass);
 }
 
+/* Channels that fit: a panel's weights, and the lines of the least chunk with its halo, which
+ * is long where taps lie far apart. */
+static int64_t channels_that_fit(const sweep *s, const gr_conv_grid *g)
+{
+    const int64_t unit = s->isa->run_unit, lines = max64(2 * (g->hi - g->lo), LEAST_LINES);
+    const int64_t panel = s->isa->panel_bytes(s->low, unit, max64(g->n_taps, 1));
+    const int64_t source = lines * max64(g->n_planes, 1) * s->isa->line_bytes(s->low, unit);
+
+    return max64(min64(PANEL_BYTES / panel, 2 * SOURCE_BYTES / source) * unit, LEAST_RUN);
+}
+
 static void choose_passes(sweep *s)
 {
-    int64_t most_taps = 1, unit = s->isa->run_unit, fits;
+    int64_t unit = s->isa->run_unit, fits = max64(s->g.run, 1);
 
     for (int i = 0; i < s->g.n; i++)
-        most_taps = max64(most_taps, s->g.grids[i].n_taps);
-    fits = max64(PANEL_BYTES / s->isa->panel_bytes(s->low, unit, most_taps), 1) * unit;
+        fits = min64(fits, channels_that_fit(s, &s->g.grids[i]));
     s->n_passes = max64(div_up(s->g.run, fits), 1);
     s->pass = max64(div_up(div_up(s->g.run, s->n_passes), unit), 1) * unit;
     s->n_passes = max64(div_up(s->g.run, s->pass), 1);
