@@ -173,22 +173,16 @@ static void copy_line(const fold *f, char *dst, const void *src, gr_dtype t, int
 static void dense_stretch(const job *j, const gr_conv_stretch *s, char *dst)
 {
     const fold *f = j->f;
-    const size_t elem = f->low ? 2 : sizeof(float), in = gr_dtype_bytes(f->type_x);
-    const bool whole = s->to - s->from == f->run;
+    const int64_t at = s->at + j->group * f->g.run, elem = (int64_t)gr_dtype_bytes(f->type_x);
+    gr_fold_copy c = { .src = (const char *)j->l->src[0] + at * elem, .src_step = s->step };
 
-    if (whole && s->step == f->run) { /* neighbours in memory */
-        copy_line(f, dst, (const char *)j->l->src[0] + (size_t)s->at * in, f->type_x,
-                  s->n * f->run);
-        return;
-    }
-    if (!whole)
-        memset(dst, 0, (size_t)(s->n * f->run) * elem);
-    for (int64_t i = 0; i < s->n && s->to > s->from; i++) {
-        int64_t at = s->at + i * s->step + s->from + j->group * f->g.run;
-
-        copy_line(f, dst + (size_t)(i * f->run + s->from) * elem,
-                  (const char *)j->l->src[0] + (size_t)at * in, f->type_x, s->to - s->from);
-    }
+    c.type = f->type_x;
+    c.n = s->n;
+    c.from = s->from;
+    c.to = s->to;
+    c.dst = dst;
+    c.step = f->run;
+    f->isa->copy(&c);
 }
 
 /* Lines of y from `line` on that are neighbours in memory, or all zeros; how many. */
@@ -351,7 +345,18 @@ static void run_block(const job *j, gr_fold_block *b, int64_t x_panel, int64_t y
     f->isa->block(b);
 }
 
-/* Taps are innermost: they share both panels. */
+/* Taps are innermost and share both panels, unless x is in several planes and too large. */
+static void run_unit(const job *j, gr_fold_block *b, int64_t i)
+{
+    const fold *f = j->f;
+    const int64_t n_taps = f->grid->n_taps, per_x = n_taps * f->y_panels;
+
+    if (f->grid->n_planes > 1)
+        run_block(j, b, i / per_x, i % f->y_panels, (int)(i / f->y_panels % n_taps));
+    else
+        run_block(j, b, i / per_x, i / n_taps % f->y_panels, (int)(i % n_taps));
+}
+
 static void fold_slice(void *arg, int slice, int n_slices)
 {
     const job *j = arg;
@@ -367,7 +372,7 @@ static void fold_slice(void *arg, int slice, int n_slices)
     gr_pool_cut(f->x_panels * f->y_panels * n_taps, 1, slice, n_slices, &lo, &hi);
     f->isa->begin();
     for (int64_t i = lo; i < hi; i++)
-        run_block(j, &b, i / (n_taps * f->y_panels), i / n_taps % f->y_panels, (int)(i % n_taps));
+        run_unit(j, &b, i);
     f->isa->end();
 }
 

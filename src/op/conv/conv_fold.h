@@ -23,6 +23,17 @@
 
 #define GR_FOLD_RUN 32 /* dense lines of x are padded to a multiple of this */
 
+/* From the source to dense lines, `step` elements apart: of each line the elements
+ * [from, to) exist, the rest becomes 0. */
+typedef struct gr_fold_copy {
+    const char *src;  /* of element 0 of the first line, whether it exists or not */
+    int64_t src_step; /* elements */
+    gr_dtype type;
+    int64_t n, from, to;
+    char *dst;
+    int64_t step;
+} gr_fold_copy;
+
 /* From dense lines, [line][step] of f32, or of bf16 with `low`. */
 typedef struct gr_fold_pack {
     const char *src; /* of the panel's first channel */
@@ -58,6 +69,7 @@ typedef struct gr_fold_isa {
     int64_t (*y_bytes)(bool low, int64_t n_lines);
     int64_t (*x_bytes)(bool low, int64_t n_lines);
     int64_t (*x_at)(bool low, int64_t line); /* bytes into a packed panel */
+    void (*copy)(const gr_fold_copy *c);     /* to f32, or from bf16 to bf16 with `low` */
     bool (*pack_y)(const gr_fold_pack *p);   /* false: numbers that it cannot do */
     bool (*pack_x)(const gr_fold_pack *p);
     void (*begin)(void); /* around a thread's blocks */

@@ -34,6 +34,43 @@ static int64_t x_at(bool low, int64_t line)
     return line * row_bytes(low);
 }
 
+static int64_t clamp(int64_t n, int64_t most)
+{
+    return n < 0 ? 0 : n > most ? most : n;
+}
+
+/* The lanes of a vector of `n`, beginning with element e, that lie in [from, to). */
+static uint64_t lanes(int64_t e, int64_t n, const gr_fold_copy *c)
+{
+    return (((uint64_t)1 << clamp(c->to - e, n)) - 1) &
+           ~(((uint64_t)1 << clamp(c->from - e, n)) - 1);
+}
+
+/* Dense lines are a multiple of 32 long: whole vectors are written. */
+static void copy(const gr_fold_copy *c)
+{
+    const float *f32 = (const float *)c->src;
+    const uint16_t *bf16 = (const uint16_t *)c->src;
+
+    for (int64_t e = 0; e < c->step; e += 32) {
+        const __mmask16 m0 = (__mmask16)lanes(e, 16, c), m1 = (__mmask16)lanes(e + 16, 16, c);
+        const __mmask32 m = (__mmask32)lanes(e, 32, c);
+
+        for (int64_t i = 0; i < c->n; i++) {
+            const int64_t from = i * c->src_step + e, to = i * c->step + e;
+
+            if (c->type == GR_F32) {
+                _mm512_storeu_ps((float *)c->dst + to, _mm512_maskz_loadu_ps(m0, f32 + from));
+                _mm512_storeu_ps((float *)c->dst + to + 16,
+                                 _mm512_maskz_loadu_ps(m1, f32 + from + 16));
+            } else {
+                _mm512_storeu_si512((uint16_t *)c->dst + to,
+                                    _mm512_maskz_loadu_epi16(m, bf16 + from));
+            }
+        }
+    }
+}
+
 static bool pack_y(const gr_fold_pack *p)
 {
     const gr_amx_side side = { p->src, 1, p->step, true, !p->low };
@@ -126,6 +163,7 @@ const gr_fold_isa gr_fold_isa_amx = {
     .y_bytes = y_bytes,
     .x_bytes = x_bytes,
     .x_at = x_at,
+    .copy = copy,
     .pack_y = pack_y,
     .pack_x = pack_x,
     .begin = gr_amx_begin,

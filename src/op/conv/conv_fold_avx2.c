@@ -8,6 +8,7 @@ const gr_fold_isa gr_fold_isa_avx2 = {
     .ahead = -1,
     .scale = 1,
     .y_bytes = y_bytes,
+    .copy = copy,
     .pack_y = pack_y,
     .begin = nothing,
     .end = nothing,

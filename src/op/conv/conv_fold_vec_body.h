@@ -6,11 +6,30 @@
 #include "op/conv/conv_fold.h"
 #include "op/matmul/matmul_kernels.h"
 
+#include <string.h>
+
 /* pack_rows() may write up to a vector past the end. */
 static int64_t y_bytes(bool low, int64_t n_lines)
 {
     (void)low;
     return (n_lines * TILE.rows + 16) * (int64_t)sizeof(float);
+}
+
+static void copy(const gr_fold_copy *c)
+{
+    const int64_t elem = (int64_t)gr_dtype_bytes(c->type), n = c->to - c->from;
+    float *dst = (float *)c->dst;
+
+    if (n < c->step)
+        memset(dst, 0, (size_t)(c->n * c->step) * sizeof(float));
+    for (int64_t i = 0; i < c->n && n > 0; i++) {
+        const char *src = c->src + (i * c->src_step + c->from) * elem;
+
+        if (c->type == GR_F32)
+            memcpy(dst + i * c->step + c->from, src, (size_t)n * sizeof(float));
+        else
+            TILE.widen(dst + i * c->step + c->from, src, c->type, n);
+    }
 }
 
 static bool pack_y(const gr_fold_pack *p)
