@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define CHUNK     1024 /* lines: a panel of x and one of y stay in L2 */
+#define CHUNK     768 /* lines: a panel of x and one of y stay in L2 */
 #define SUM_BYTES ((size_t)32 * 32 * sizeof(float))
 
 typedef struct fold {
