@@ -144,11 +144,13 @@ static gr_status run_stats(const gr_launch *l, const gr_norm_columns_isa *isa)
     float *mean = l->out[0], *m2 = l->out[1];
     job j;
 
+    *(float *)l->out[2] = (float)gr_channels_of(l->node).n_rows;
+    if (!l->work)
+        return GR_OK; /* no channel, or no sample */
     job_init(&j, l, isa);
     run_chunks(l, stats_slice, &j);
     for (int64_t s = 0; s < j.k.n_samples; s++)
         join_chunks(&j, s, mean + s * j.k.n_channels, m2 + s * j.k.n_channels);
-    *(float *)l->out[2] = (float)j.k.n_rows;
     return GR_OK;
 }
 
@@ -196,6 +198,8 @@ static gr_status run_sums(const gr_launch *l, const gr_norm_columns_isa *isa)
     float *sum = l->out[0], *dot = l->out[1];
     job j;
 
+    if (!l->work)
+        return GR_OK; /* no channel, or no sample */
     job_init(&j, l, isa);
     j.columns.dy = l->src[1];
     j.columns.dy_type = l->node->src[1]->dtype;

@@ -149,6 +149,8 @@ static gr_status run_backward(const gr_launch *l, const gr_norm_rows_isa *isa)
     gr_norm_rows *k = &j.rows;
     float *work = l->work;
 
+    if (k->c == 0)
+        return GR_OK; /* nothing, and no workspace */
     k->dy = l->src[1];
     k->dy_type = l->node->src[1]->dtype;
     k->mean = centred ? l->src[2] : NULL;
