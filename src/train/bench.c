@@ -1,6 +1,6 @@
 /*
- * `gradus bench step mlp`: the time of a training step of an MLP on random data, against
- * the machine's own peak. bench/mlp.sh sets it beside PyTorch.
+ * `gradus bench step MODEL`: the time of a training step on random data, against the
+ * machine's own peak. bench/mlp.sh and bench/models.sh set it beside PyTorch.
  */
 #include "train/bench.h"
 
@@ -10,23 +10,18 @@
 #include "base/option.h"
 #include "base/outfile.h"
 #include "base/random.h"
-#include "gradus/nn.h"
-#include "gradus/ops.h"
 #include "net/env.h"
+#include "op/flops.h"
 #include "step/inspect.h"
+#include "train/bench_models.h"
 #include "train/peak.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-#define N_CLASSES 10
-#define STRETCH   10 /* steps between two looks at the clock; a GPU is waited for there */
-#define N_STARTS  5
-
-static const int64_t widths[] = { 784, 512, 512, N_CLASSES };
-
-#define N_LAYERS ((int)(sizeof(widths) / sizeof(widths[0])) - 1)
+#define N_STARTS 5
 
 typedef struct bench {
     const gr_command *command;
@@ -37,9 +32,8 @@ typedef struct bench {
 
     gr_pg *pg;
     gr_step *step;
-    float *image;
-    int32_t *label;
-    gr_named feeds[2];
+    const gr_bench_model *model;
+    gr_named feeds[GR_BENCH_MAX_FEEDS];
 } bench;
 
 #define N_OPTIONS 11
@@ -48,7 +42,7 @@ static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
 {
     const gr_option rows[N_OPTIONS + 1] = {
         { "batch", GR_OPTION_INT, &b->batch, 1, 1e7, NULL, "N", "samples per rank" },
-        { "steps", GR_OPTION_INT, &b->steps, STRETCH, 1e9, NULL, "N", "steps that are timed" },
+        { "steps", GR_OPTION_INT, &b->steps, 1, 1e9, NULL, "N", "steps that are timed" },
         { "threads", GR_OPTION_INT, &b->threads, 0, 1024, NULL, "N",
           "per rank; 0: GR_THREADS, else 1" },
         { "accumulate", GR_OPTION_INT, &b->accumulate, 1, 1e6, NULL, "N", "micro-steps per step" },
@@ -69,11 +63,15 @@ static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
     memcpy(table, rows, sizeof(rows));
 }
 
-static void set_defaults(bench *b, const gr_command *c)
+static void set_defaults(bench *b, const gr_command *c, const gr_bench_model *m)
 {
-    *b = (bench){
-        .command = c, .batch = 128, .steps = 300, .accumulate = 1, .device = "auto", .group = "auto"
-    };
+    *b = (bench){ .command = c,
+                  .model = m,
+                  .batch = m->batch,
+                  .steps = 30 * m->stretch,
+                  .accumulate = 1,
+                  .device = "auto",
+                  .group = "auto" };
 }
 
 void gr_bench_help(gr_text *out)
@@ -81,13 +79,26 @@ void gr_bench_help(gr_text *out)
     gr_option table[N_OPTIONS + 1];
     bench b;
 
-    gr_text_add(out,
-                "usage: gradus bench step mlp [OPTION...]\n\n"
-                "Times training steps of an MLP 784-512-512-10 on random data, and a start of\n"
-                "the program. Under gradrun: all ranks together.\n\nOptions:\n");
-    set_defaults(&b, NULL);
+    gr_text_add(out, "usage: gradus bench step MODEL [OPTION...]\n\n"
+                     "Times training steps on random data, and a start of the program. Under\n"
+                     "gradrun: all ranks together.\n\nModels, and their samples per rank:\n");
+    for (const gr_bench_model *m = gr_bench_models; m->name; m++)
+        gr_text_addf(out, "  %-12s %s (%" PRId64 ")\n", m->name, m->text, m->batch);
+    gr_text_add(out, "\nOptions, as mlp has them:\n");
+    set_defaults(&b, NULL, &gr_bench_models[0]);
     make_table(&b, table);
     gr_option_help(table, out);
+}
+
+static gr_status find_model(const gr_command *c, const gr_bench_model **out)
+{
+    if (c->argc < 1 || strcmp(c->argv[0], "step") != 0)
+        return gr_fail(GR_ERR_ARG, "what to measure is missing: 'gradus bench step MODEL'");
+    *out = c->argc > 1 ? gr_bench_find(c->argv[1]) : NULL;
+    if (!*out)
+        return gr_fail(GR_ERR_ARG, "'%s' is no model to measure; 'gradus help bench' lists them",
+                       c->argc > 1 ? c->argv[1] : "");
+    return GR_OK;
 }
 
 static gr_status parse(bench *b)
@@ -96,8 +107,6 @@ static gr_status parse(bench *b)
     gr_option table[N_OPTIONS + 1];
     int n_used;
 
-    if (c->argc < 2 || strcmp(c->argv[0], "step") != 0 || strcmp(c->argv[1], "mlp") != 0)
-        return gr_fail(GR_ERR_ARG, "there is one benchmark: 'gradus bench step mlp'");
     make_table(b, table);
     GR_TRY(gr_option_parse(table, c->argc - 2, c->argv + 2, &n_used));
     if (n_used < c->argc - 2)
@@ -105,50 +114,37 @@ static gr_status parse(bench *b)
     return GR_OK;
 }
 
-/* ---- the model ---- */
+/* ---- data ---- */
 
-static gr_status trace(gr_graph *g, void *user)
+static gr_status make_feed(const gr_bench_feed *f, int64_t batch, gr_mt19937 *random, gr_named *out)
 {
-    gr_value *x = gr_input(g, "image");
+    gr_shape shape = GR_SHAPE(batch);
+    size_t n;
 
-    (void)user;
-    for (int i = 1; i <= N_LAYERS; i++) {
-        char name[16];
-
-        snprintf(name, sizeof(name), "fc%d", i);
-        x = gr_linear(g, name, x, widths[i]);
-        x = i < N_LAYERS ? gr_relu(g, x) : x;
-    }
-    gr_loss(g, gr_cross_entropy(g, x, gr_input(g, "label")));
-    return gr_graph_status(g);
-}
-
-/* Multiplications and additions of the products: forward, the weights' gradients, and the
- * inputs' gradients, which the first layer does not need. */
-static double flops_per_sample(void)
-{
-    double n = 0;
-
-    for (int i = 0; i < N_LAYERS; i++)
-        n += (i == 0 ? 4.0 : 6.0) * (double)(widths[i] * widths[i + 1]);
-    return n;
+    for (int i = 0; i < f->n_dims; i++)
+        shape.dim[shape.n_dims++] = f->dim[i];
+    GR_TRY(gr_shape_check(&shape, f->dtype));
+    n = (size_t)gr_shape_count(&shape);
+    *out = (gr_named){ f->name, f->dtype, shape, gr_malloc_aligned(n * gr_dtype_bytes(f->dtype)) };
+    if (!out->mem)
+        return GR_ERR_NOMEM;
+    if (f->dtype == GR_F32)
+        gr_mt_uniform_f32(random, out->mem, n, -f->scale, f->scale);
+    else if (f->dtype == GR_BOOL)
+        memset(out->mem, 1, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            ((int32_t *)out->mem)[i] = (int32_t)(gr_mt_u32(random) % (uint32_t)f->n);
+    return GR_OK;
 }
 
 static gr_status make_data(bench *b)
 {
     gr_mt19937 random;
-    size_t n = (size_t)b->batch;
 
-    b->image = gr_malloc_aligned(n * (size_t)widths[0] * sizeof(*b->image));
-    b->label = gr_malloc_aligned(n * sizeof(*b->label));
-    if (!b->image || !b->label)
-        return GR_ERR_NOMEM;
     gr_mt_seed(&random, (uint64_t)gr_pg_rank(b->pg));
-    gr_mt_uniform_f32(&random, b->image, n * (size_t)widths[0], -1.0f, 1.0f);
-    for (size_t i = 0; i < n; i++)
-        b->label[i] = (int32_t)(gr_mt_u32(&random) % N_CLASSES);
-    b->feeds[0] = (gr_named){ "image", GR_F32, GR_SHAPE(b->batch, widths[0]), b->image };
-    b->feeds[1] = (gr_named){ "label", GR_I32, GR_SHAPE(b->batch), b->label };
+    for (int i = 0; i < b->model->n_feeds; i++)
+        GR_TRY(make_feed(&b->model->feeds[i], b->batch, &random, &b->feeds[i]));
     return GR_OK;
 }
 
@@ -167,7 +163,7 @@ static gr_status open_step(bench *b)
     gr_step_config c = GR_STEP_CONFIG_INIT;
     gr_optim adamw = GR_OPTIM_ADAMW_INIT;
 
-    c.trace = trace;
+    c.trace = b->model->trace;
     c.device = b->device;
     c.group = b->group;
     c.pg = b->pg;
@@ -180,13 +176,13 @@ static gr_status open_step(bench *b)
     c.dump = dump;
     c.dump_arg = b;
     GR_TRY(gr_step_create(&b->step, &c));
-    return gr_step_plan(b->step, true, b->feeds, 2);
+    return gr_step_plan(b->step, true, b->feeds, b->model->n_feeds);
 }
 
 static gr_status run_steps(bench *b, int64_t n)
 {
     for (int64_t i = 0; i < n * b->accumulate; i++)
-        GR_TRY(gr_step_train(b->step, b->feeds, 2, 1e-3));
+        GR_TRY(gr_step_train(b->step, b->feeds, b->model->n_feeds, 1e-3));
     return gr_step_sync(b->step);
 }
 
@@ -215,15 +211,16 @@ typedef struct times {
 
 static gr_status time_steps(bench *b, times *out)
 {
-    int n = (int)(b->steps / STRETCH);
+    int stretch = b->model->stretch; /* a GPU is waited for at its end */
+    int n = b->steps < stretch ? 1 : (int)(b->steps / stretch);
     double *ms = gr_calloc((size_t)n, sizeof(*ms));
-    gr_status st = ms ? run_steps(b, STRETCH) : GR_ERR_NOMEM; /* the first ones warm up */
+    gr_status st = ms ? run_steps(b, stretch) : GR_ERR_NOMEM; /* the first ones warm up */
 
     for (int i = 0; i < n && st == GR_OK; i++) {
         int64_t began = gr_now_ns();
 
-        st = run_steps(b, STRETCH);
-        ms[i] = (double)(gr_now_ns() - began) * 1e-6 / STRETCH;
+        st = run_steps(b, stretch);
+        ms[i] = (double)(gr_now_ns() - began) * 1e-6 / stretch;
     }
     if (st == GR_OK) {
         out->median_ms = gr_median(ms, n); /* sorts */
@@ -245,7 +242,7 @@ static gr_status print_head(bench *b)
     GR_TRY(gr_step_describe(b->step, &text));
     fprintf(b->command->out, "gradus %s, %.*s\n", GR_VERSION, (int)strcspn(text, "\n"), text);
     free(text);
-    fprintf(b->command->out, "MLP 784-512-512-10, batch %" PRId64 ", %s, %s, %d rank(s)", b->batch,
+    fprintf(b->command->out, "%s, batch %" PRId64 ", %s, %s, %d rank(s)", b->model->text, b->batch,
             amp[b->amp], b->optimizer == GR_OPTIM_ADAMW ? "adamw" : "sgd", gr_pg_size(b->pg));
     if (b->accumulate > 1)
         fprintf(b->command->out, ", %" PRId64 " micro-steps", b->accumulate);
@@ -255,18 +252,24 @@ static gr_status print_head(bench *b)
 
 static void print_times(const bench *b, const times *t)
 {
-    double samples = (double)(b->batch * b->accumulate);
-    double flops = samples * flops_per_sample() / (t->median_ms * 1e-3);
-    double peak = gr_peak_flops();
+    double samples = (double)(b->batch * b->accumulate), peak = gr_peak_flops();
+    double floor = gr_graph_flops(gr_step_first_graph(b->step)) * (double)b->accumulate;
+    double flops = floor / (t->median_ms * 1e-3);
+    struct rusage usage = { 0 };
 
     fprintf(b->command->out, "step_ms: %.4f (median of %d stretches of %d steps; %.4f to %.4f)\n",
-            t->median_ms, t->n, STRETCH, t->least_ms, t->most_ms);
+            t->median_ms, t->n, b->model->stretch, t->least_ms, t->most_ms);
     fprintf(b->command->out, "samples_per_s: %.0f (all ranks)\n",
             samples * gr_pg_size(b->pg) / (t->median_ms * 1e-3));
     fprintf(b->command->out,
             "gflops: %.1f per rank, matrix products only; one CPU core's measured FMA peak is %.1f "
             "(%.0f%%)\n",
             flops * 1e-9, peak * 1e-9, 100 * flops / peak);
+    fprintf(b->command->out,
+            "floor_ms: %.2f on one core at that peak, for %.2f GFLOP of products\n",
+            floor / peak * 1e3, floor * 1e-9);
+    GR_IGNORE(getrusage(RUSAGE_SELF, &usage) == 0 ? GR_OK : GR_ERR_IO);
+    fprintf(b->command->out, "peak_mb: %.0f\n", (double)usage.ru_maxrss / 1024);
 }
 
 static gr_status print_profile(bench *b)
@@ -276,7 +279,8 @@ static gr_status print_profile(bench *b)
 
     if (!b->profile)
         return GR_OK;
-    st = gr_step_profile(b->step, b->feeds, 2, (int)(b->steps < 1000 ? b->steps : 1000), &table);
+    st = gr_step_profile(b->step, b->feeds, b->model->n_feeds,
+                         (int)(b->steps < 1000 ? b->steps : 1000), &table);
     if (st == GR_OK)
         fputs(gr_text_str(&table), b->command->out);
     gr_text_fini(&table);
@@ -312,7 +316,6 @@ static gr_status run(bench *b)
     int64_t born_ns = gr_start_born_ns();
     times t;
 
-    GR_TRY(parse(b));
     GR_TRY(gr_pg_create(&b->pg, NULL));
     GR_TRY(gr_log_setup(gr_pg_rank(b->pg)));
     GR_TRY(make_data(b));
@@ -336,14 +339,16 @@ gr_status gr_bench(const gr_command *c)
     gr_status st;
     bench b;
 
-    set_defaults(&b, c);
+    GR_TRY(find_model(c, &b.model));
+    set_defaults(&b, c, b.model);
+    GR_TRY(parse(&b));
     st = run(&b);
     if (st != GR_OK && st != GR_ERR_PEER)
         gr_pg_abort(b.pg, gr_error_message());
     gr_error_take(&error, st);
     gr_step_destroy(b.step);
-    gr_free(b.image);
-    gr_free(b.label);
+    for (int i = 0; i < b.model->n_feeds; i++)
+        gr_free(b.feeds[i].mem);
     gr_pg_destroy(b.pg);
     return st == GR_OK ? GR_OK : gr_error_raise(&error);
 }
