@@ -239,7 +239,6 @@ static gr_status attention_grad(gr_graph *g, gr_node *n, gr_value *const *d_out,
         return gr_fail(GR_ERR_ARG, "attention: the log-sum-exp has no gradient");
     for (int i = 3; i < n->n_src; i++)
         src[i + 3] = n->src[i];
-    at.forward_id = n->id;
     at.dtype = n->src[0]->dtype;
     at.bias_grad = at.has_bias && gr_graph_wants(g, n->src[n->n_src - 1]);
     grad = gr_graph_add(g, &(gr_build){ .op = &gr_op_attention_grad,
@@ -285,7 +284,7 @@ static void print(const gr_node *n, gr_text *out)
     if (at->has_bias)
         gr_text_add(out, " bias");
     if (at->dropout > 0)
-        gr_text_addf(out, " dropout %g", at->dropout);
+        gr_text_addf(out, " dropout %g stream %u", at->dropout, at->stream);
 }
 
 const gr_op gr_op_attention = {

@@ -31,9 +31,10 @@ typedef struct gr_attention_attr {
     int64_t first_k, first_v; /* where their windows of heads begin; q's at 0 */
     double scale, dropout;
     bool causal, has_mask, has_bias;
-    bool bias_grad;      /* attention_grad: the bias's is wanted */
-    uint32_t forward_id; /* attention_grad: the node whose dropout it repeats */
-    gr_dtype dtype;      /* of o; of dq, dk, dv, dbias */
+    bool bias_grad;    /* attention_grad: the bias's is wanted */
+    gr_dtype dtype;    /* of o; of dq, dk, dv, dbias */
+    uint32_t stream;   /* of dropout: the node's id at trace time */
+    int64_t n_samples; /* in the batch dimension; 0: it is no batch */
 } gr_attention_attr;
 
 /* Where the sources of attention_grad are. */

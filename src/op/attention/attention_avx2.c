@@ -31,10 +31,13 @@ typedef __m256i vint;
 #define vint_low(x)    _mm256_and_si256(x, vint_set(0xffff))
 #define vint_high(x)   _mm256_srli_epi32(x, 16)
 
-/* from, from + 1, .. */
-INLINE vint vint_count(uint32_t from)
+/* base + (from + lane) * step */
+INLINE vint vint_steps(uint32_t base, uint32_t from, uint32_t step)
 {
-    return _mm256_add_epi32(vint_set(from), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const vint lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const vint at = _mm256_add_epi32(vint_set(from), lane);
+
+    return _mm256_add_epi32(vint_set(base), _mm256_mullo_epi32(at, vint_set(step)));
 }
 
 /* The 64 bits of each product, in halves. */

@@ -2,6 +2,7 @@
 #include "gradus/attention.h"
 #include "gradus/ops.h"
 #include "op/attention/attention.h"
+#include "op/random/draw.h"
 
 #include <math.h>
 
@@ -72,6 +73,10 @@ static gr_value *add(request *r, gr_value *const src[3])
     int n = 3;
 
     set_windows(r, &at);
+    if (at.dropout > 0 && src[0]) {
+        at.stream = r->g->next_id;
+        at.n_samples = gr_draw_samples(&src[0]->shape, gr_draw_batch(r->g));
+    }
     if (at.scale == 0 && src[0] && src[0]->shape.n_dims == 4 && src[0]->shape.dim[3] > 0)
         at.scale = 1 / sqrt((double)src[0]->shape.dim[3]);
     if (at.has_mask)

@@ -1,54 +1,56 @@
 /*
- * Which probabilities are dropped: a function of seed, step, micro-step, the forward node's id,
- * the sample's place in the global batch, head, query and key. Never of rank, threads or
- * tiles, so that the backward pass and every kernel find the same ones.
+ * Which probabilities are dropped: a function of seed, update, the node as it was traced, the
+ * sample's place in the global batch, head, query and key (op/random/draw.h). Never of rank,
+ * threads or tiles, so that the backward pass and every kernel find the same ones.
  *
- *     a = Philox(counter: step, node, micro;         key: seed)
- *     s = Philox(counter: sample, head, a[2];        key: a[0], a[1])    one per sample and head
- *     u = Philox(counter: key / 8, query, s[2], s[3]; key: s[0], s[1])   eight numbers of 16 bits
+ *     u = Philox(counter: { (head * nq + query) * ceil(nk / 8) + key / 8, sample, update, stream };
+ *                key: seed)
  *
- * Key j has the half (j % 2) of word (j % 8) / 2 of u, and is dropped when that is below the
- * threshold. What is kept is divided by the exact probability of being kept.
+ * gives eight numbers of 16 bits. Key j has the half (j % 2) of word (j % 8) / 2, and is dropped
+ * when that is below the threshold. What is kept is divided by the exact probability of being
+ * kept.
  */
 #ifndef GR_OP_ATTENTION_DROP_H
 #define GR_OP_ATTENTION_DROP_H
 
-#include "base/random.h"
 #include "op/attention/attention.h"
+#include "op/random/draw.h"
 
 #include <string.h>
 
 typedef struct gr_attention_drop {
-    uint32_t node[4];   /* a */
-    uint64_t sample;    /* of the first one here */
+    gr_draw draw;
+    uint64_t sample;    /* place of the first one here */
+    int64_t per_sample; /* entries of the batch dimension */
+    int64_t heads, nq;
+    uint32_t per_query; /* counters */
     uint32_t threshold; /* of 65536; 0: nothing is dropped */
     double keep;        /* factor of what stays */
 } gr_attention_drop;
 
 /* One sample and head. */
 typedef struct gr_attention_stream {
-    uint32_t s[4];
+    uint32_t key[2];
+    uint32_t first, per_query; /* counters: of query 0, from query to query */
+    uint32_t rest[3];          /* of the counter */
 } gr_attention_stream;
 
-static inline gr_attention_drop gr_attention_drop_of(const gr_launch *l, uint32_t node_id)
+static inline gr_attention_drop gr_attention_drop_of(const gr_launch *l)
 {
     const gr_attention_attr *at = (const gr_attention_attr *)l->node->attr;
-    const gr_scalars *k = l->scalars;
+    const gr_shape *q = &l->node->src[0]->shape, *k = &l->node->src[1]->shape;
     gr_attention_drop d;
-    uint32_t counter[4], key[2];
 
     memset(&d, 0, sizeof(d));
     d.keep = 1;
     if (!(at->dropout > 0))
         return d;
-    counter[0] = (uint32_t)k->step;
-    counter[1] = (uint32_t)(k->step >> 32);
-    counter[2] = node_id;
-    counter[3] = k->micro;
-    key[0] = (uint32_t)k->seed;
-    key[1] = (uint32_t)(k->seed >> 32);
-    gr_philox(d.node, counter, key);
-    d.sample = k->sample;
+    d.draw = gr_draw_of(l->scalars, at->stream);
+    d.sample = at->n_samples > 0 ? l->scalars->sample : 0;
+    d.per_sample = at->n_samples > 0 ? q->dim[0] / at->n_samples : q->dim[0];
+    d.heads = at->heads;
+    d.nq = q->dim[1];
+    d.per_query = (uint32_t)((k->dim[1] + 7) / 8);
     d.threshold = (uint32_t)(at->dropout * 65536 + 0.5);
     d.threshold = d.threshold > 65535 ? 65535 : d.threshold;
     d.keep = 65536.0 / (65536 - d.threshold);
@@ -58,33 +60,30 @@ static inline gr_attention_drop gr_attention_drop_of(const gr_launch *l, uint32_
 static inline gr_attention_stream gr_attention_stream_of(const gr_attention_drop *d, int64_t b,
                                                          int64_t head)
 {
-    uint64_t sample = d->sample + (uint64_t)b;
-    uint32_t counter[4] = { (uint32_t)sample, (uint32_t)(sample >> 32), (uint32_t)head,
-                            d->node[2] };
+    const int64_t row = (b % d->per_sample * d->heads + head) * d->nq;
     gr_attention_stream st;
 
-    gr_philox(st.s, counter, d->node);
+    st.key[0] = d->draw.key[0];
+    st.key[1] = d->draw.key[1];
+    st.first = (uint32_t)row * d->per_query;
+    st.per_query = d->per_query;
+    st.rest[0] = (uint32_t)(d->sample + (uint64_t)(b / d->per_sample));
+    st.rest[1] = d->draw.update;
+    st.rest[2] = d->draw.stream;
     return st;
-}
-
-/* The eight numbers of keys 8c to 8c + 7. */
-static inline void gr_attention_draw(uint32_t u[4], const gr_attention_stream *st, uint32_t query,
-                                     uint32_t c)
-{
-    uint32_t counter[4] = { c, query, st->s[2], st->s[3] };
-
-    gr_philox(u, counter, st->s);
 }
 
 /* The factor of one probability: 0 or keep. */
 static inline double gr_attention_kept(const gr_attention_drop *d, const gr_attention_stream *st,
                                        int64_t query, int64_t key)
 {
+    uint32_t counter[4] = { st->first + (uint32_t)query * st->per_query + (uint32_t)(key / 8),
+                            st->rest[0], st->rest[1], st->rest[2] };
     uint32_t u[4];
 
     if (d->threshold == 0)
         return 1;
-    gr_attention_draw(u, st, (uint32_t)query, (uint32_t)(key / 8));
+    gr_philox(u, counter, st->key);
     return (u[key % 8 / 2] >> (key % 2 * 16) & 0xffff) < d->threshold ? 0 : d->keep;
 }
 

@@ -40,8 +40,7 @@ void gr_flash_place_init(gr_flash_place *p, const gr_flash *f, const gr_launch *
     if (f->at->dropout > 0)
         p->keep = gr_flash_take(room, block);
     if (l)
-        p->drop = gr_attention_drop_of(l, l->node->op == &gr_op_attention ? l->node->id
-                                                                          : f->at->forward_id);
+        p->drop = gr_attention_drop_of(l);
 }
 
 void gr_flash_place_at(gr_flash_place *p, int64_t b, int64_t h)

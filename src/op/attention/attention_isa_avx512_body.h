@@ -28,12 +28,13 @@ typedef __m512i vint;
 #define vint_low(x)    _mm512_and_si512(x, vint_set(0xffff))
 #define vint_high(x)   _mm512_srli_epi32(x, 16)
 
-/* from, from + 1, .. */
-INLINE vint vint_count(uint32_t from)
+/* base + (from + lane) * step */
+INLINE vint vint_steps(uint32_t base, uint32_t from, uint32_t step)
 {
     const vint lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const vint at = _mm512_add_epi32(vint_set(from), lane);
 
-    return _mm512_add_epi32(vint_set(from), lane);
+    return _mm512_add_epi32(vint_set(base), _mm512_mullo_epi32(at, vint_set(step)));
 }
 
 /* The 64 bits of each product, in halves. */

@@ -27,7 +27,7 @@ static void task_init(task *t, const gr_launch *l)
     t->at = l->node->attr;
     gr_attention_get_dims(l->node, &t->d);
     t->drop =
-        gr_attention_drop_of(l, l->node->op == &gr_op_attention ? l->node->id : t->at->forward_id);
+        gr_attention_drop_of(l);
 }
 
 static void task_at(task *t, int64_t b, int64_t h)

@@ -205,11 +205,11 @@ static void soft_drop(float *keep, const gr_attention_drop *d, const gr_attentio
     for (int64_t r = 0; r < n; r += 8)
         for (int g = 0; g < N_VEC; g++) {
             float *to = keep + r * GR_FLASH_COLS + g * LANES;
-            vint x[4] = { vint_set((uint32_t)((from + r) / 8)),
-                          vint_count((uint32_t)(q + g * LANES)), vint_set(st->s[2]),
-                          vint_set(st->s[3]) };
+            vint x[4] = { vint_steps(st->first + (uint32_t)((from + r) / 8),
+                                     (uint32_t)(q + g * LANES), st->per_query),
+                          vint_set(st->rest[0]), vint_set(st->rest[1]), vint_set(st->rest[2]) };
 
-            philox_rounds(x, st->s[0], st->s[1]);
+            philox_rounds(x, st->key[0], st->key[1]);
             for (int i = 0; i < 4 && r + 2 * i < n; i++, to += 2 * GR_FLASH_COLS) {
                 vec_store(to, vint_keep(vint_low(x[i]), d->threshold, kept));
                 if (r + 2 * i + 1 < n)
