@@ -1,5 +1,6 @@
 /*
- * The references, in double: one query's row of scores at a time.
+ * The references, in double: one query's row of scores at a time. Keys and values of a head,
+ * and a query's row, are widened first.
  *
  * The gradient keeps sums of dk and dv for one key head, and of dbias, in double; query heads
  * and queries are added in ascending order.
@@ -19,6 +20,8 @@ typedef struct task {
     gr_attention_drop drop;
     gr_attention_stream stream; /* of this sample and head */
     int64_t b, h;
+    double *k, *v;       /* [nk][d] of this sample and head */
+    double *q, *o, *d_o; /* of a query */
 } task;
 
 static void task_init(task *t, const gr_launch *l)
@@ -26,8 +29,7 @@ static void task_init(task *t, const gr_launch *l)
     t->l = l;
     t->at = l->node->attr;
     gr_attention_get_dims(l->node, &t->d);
-    t->drop =
-        gr_attention_drop_of(l);
+    t->drop = gr_attention_drop_of(l);
 }
 
 static void task_at(task *t, int64_t b, int64_t h)
@@ -83,14 +85,37 @@ static bool sees(const task *t, int64_t i, int64_t j)
     return t->d.mask < 0 || ((const uint8_t *)t->l->src[t->d.mask])[t->b * t->d.nk + j];
 }
 
-static double score(const task *t, int64_t i, int64_t j)
+static void widen(const task *t, double *dst, int s, int64_t at)
+{
+    for (int64_t c = 0; c < t->d.d; c++)
+        dst[c] = source(t, s, at + c);
+}
+
+static void widen_keys(const task *t)
+{
+    for (int64_t j = 0; j < t->d.nk; j++) {
+        widen(t, t->k + j * t->d.d, 1, k_at(t, j));
+        widen(t, t->v + j * t->d.d, 2, v_at(t, j));
+    }
+}
+
+static double dot(const task *t, const double *a, const double *b)
 {
     double sum = 0;
 
+    for (int64_t c = 0; c < t->d.d; c++)
+        sum += a[c] * b[c];
+    return sum;
+}
+
+/* Of the query whose row is widened. */
+static double score(const task *t, int64_t i, int64_t j)
+{
+    double sum;
+
     if (!sees(t, i, j))
         return -(double)INFINITY;
-    for (int64_t c = 0; c < t->d.d; c++)
-        sum += source(t, 0, q_at(t, i) + c) * source(t, 1, k_at(t, j) + c);
+    sum = dot(t, t->q, t->k + j * t->d.d);
     sum *= t->at->scale;
     return t->d.bias < 0 ? sum : sum + source(t, t->d.bias, bias_at(t, i, j));
 }
@@ -99,8 +124,11 @@ static double score(const task *t, int64_t i, int64_t j)
 
 size_t gr_attention_ref_workspace(const gr_node *n, const void *data)
 {
+    gr_attention_dims d;
+
     (void)data;
-    return (size_t)n->src[1]->shape.dim[1] * sizeof(double);
+    gr_attention_get_dims(n, &d);
+    return (size_t)(d.nk + 2 * d.nk * d.d + d.d) * sizeof(double);
 }
 
 static void run_row(const task *t, int64_t i, double *p)
@@ -108,6 +136,7 @@ static void run_row(const task *t, int64_t i, double *p)
     const gr_dtype type_o = t->l->node->out[0].dtype, type_lse = t->l->node->out[1].dtype;
     double top = -(double)INFINITY, sum = 0;
 
+    widen(t, t->q, 0, q_at(t, i));
     for (int64_t j = 0; j < t->d.nk; j++) {
         p[j] = score(t, i, j);
         if (!(p[j] <= top) && !isnan(top))
@@ -124,7 +153,7 @@ static void run_row(const task *t, int64_t i, double *p)
 
         for (int64_t j = 0; j < t->d.nk; j++)
             if (p[j] != 0)
-                o += p[j] * source(t, 2, v_at(t, j) + c);
+                o += p[j] * t->v[j * t->d.d + c];
         gr_element_put_f64(t->l->out[0], type_o, o_at(t, i) + c, sum == 0 ? 0 : o / sum);
     }
 }
@@ -132,13 +161,18 @@ static void run_row(const task *t, int64_t i, double *p)
 gr_status gr_attention_ref_run(const gr_launch *l)
 {
     task t = { 0 };
+    double *p = l->work;
 
     task_init(&t, l);
+    t.k = p + t.d.nk;
+    t.v = t.k + t.d.nk * t.d.d;
+    t.q = t.v + t.d.nk * t.d.d;
     for (int64_t b = 0; b < t.d.b; b++)
         for (int64_t h = 0; h < t.d.hq; h++) {
             task_at(&t, b, h);
+            widen_keys(&t);
             for (int64_t i = 0; i < t.d.nq; i++)
-                run_row(&t, i, l->work);
+                run_row(&t, i, p);
         }
     return GR_OK;
 }
@@ -162,23 +196,20 @@ size_t gr_attention_grad_ref_workspace(const gr_node *n, const void *data)
 
     (void)data;
     gr_attention_get_dims(n, &d);
-    return ((size_t)(d.d + 2 * d.nk * d.d) + count_bias(n)) * sizeof(double);
+    return ((size_t)(4 * d.d + 4 * d.nk * d.d) + count_bias(n)) * sizeof(double);
 }
 
 static void add_pair(const task *t, const sums *s, int64_t i, int64_t j, double delta)
 {
-    const double lse = source(t, GR_ATTENTION_LSE, lse_at(t, i));
-    const double p = exp(score(t, i, j) - lse);
+    const double *k = t->k + j * t->d.d, *v = t->v + j * t->d.d;
+    const double p = exp(score(t, i, j) - source(t, GR_ATTENTION_LSE, lse_at(t, i)));
     const double kept = gr_attention_kept(&t->drop, &t->stream, i, j);
-    double dp = 0, ds;
+    const double ds = p * (kept * dot(t, t->d_o, v) - delta);
 
-    for (int64_t c = 0; c < t->d.d; c++)
-        dp += source(t, 5, o_at(t, i) + c) * source(t, 2, v_at(t, j) + c);
-    ds = p * (kept * dp - delta);
     for (int64_t c = 0; c < t->d.d; c++) {
-        s->dv[j * t->d.d + c] += kept * p * source(t, 5, o_at(t, i) + c);
-        s->dk[j * t->d.d + c] += ds * t->at->scale * source(t, 0, q_at(t, i) + c);
-        s->dq[c] += ds * t->at->scale * source(t, 1, k_at(t, j) + c);
+        s->dv[j * t->d.d + c] += kept * p * t->d_o[c];
+        s->dk[j * t->d.d + c] += ds * t->at->scale * t->q[c];
+        s->dq[c] += ds * t->at->scale * k[c];
     }
     if (s->dbias)
         s->dbias[bias_at(t, i, j)] += ds;
@@ -188,12 +219,14 @@ static void grad_row(const task *t, const sums *s, int64_t i)
 {
     const gr_node *n = t->l->node;
     const double lse = source(t, GR_ATTENTION_LSE, lse_at(t, i));
-    double delta = 0;
+    double delta;
 
-    for (int64_t c = 0; c < t->d.d; c++) {
-        delta += source(t, 5, o_at(t, i) + c) * source(t, 3, o_at(t, i) + c);
+    widen(t, t->q, 0, q_at(t, i));
+    widen(t, t->o, 3, o_at(t, i));
+    widen(t, t->d_o, 5, o_at(t, i));
+    delta = dot(t, t->o, t->d_o);
+    for (int64_t c = 0; c < t->d.d; c++)
         s->dq[c] = 0;
-    }
     for (int64_t j = 0; lse != -(double)INFINITY && j < t->d.nk; j++)
         if (sees(t, i, j))
             add_pair(t, s, i, j, delta);
@@ -225,7 +258,12 @@ gr_status gr_attention_grad_ref_run(const gr_launch *l)
 
     task_init(&t, l);
     n_key = (size_t)(t.d.nk * t.d.d);
-    s.dq = l->work;
+    t.q = l->work;
+    t.o = t.q + t.d.d;
+    t.d_o = t.o + t.d.d;
+    t.k = t.d_o + t.d.d;
+    t.v = t.k + n_key;
+    s.dq = t.v + n_key;
     s.dk = s.dq + t.d.d;
     s.dv = s.dk + n_key;
     s.dbias = n_bias > 0 ? s.dv + n_key : NULL;
@@ -234,6 +272,7 @@ gr_status gr_attention_grad_ref_run(const gr_launch *l)
     for (int64_t b = 0; b < t.d.b; b++)
         for (int64_t h = 0; h < t.d.hq; h++) {
             task_at(&t, b, h);
+            widen_keys(&t);
             if (h % (t.d.hq / t.d.hkv) == 0 && n_key > 0)
                 memset(s.dk, 0, 2 * n_key * sizeof(double));
             for (int64_t i = 0; i < t.d.nq; i++)
