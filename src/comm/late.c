@@ -112,6 +112,7 @@ static gr_status look_for_leavers(const gr_engine *e, const gr_job_work *w)
 static gr_status block(gr_engine *e, const gr_job_work *w, int64_t since_ns)
 {
     gr_deadline deadline = { since_ns + (int64_t)e->pg->timeout_ms * 1000000 };
+    int64_t tell_ns = e->pg->timeout_ms < 4000 ? (int64_t)e->pg->timeout_ms * 250000 : TELL_NS;
     bool told = false, logged = false;
 
     for (;;) {
@@ -124,7 +125,7 @@ static gr_status block(gr_engine *e, const gr_job_work *w, int64_t since_ns)
         GR_TRY(look_for_leavers(e, w));
         if (left_ms == 0)
             return gr_engine_timed_out(e, w, since_ns);
-        if (!told && waited_ns > TELL_NS) {
+        if (!told && waited_ns > tell_ns) {
             tell_waiting(e, w);
             told = true;
         }

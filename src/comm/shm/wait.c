@@ -189,9 +189,11 @@ static gr_status look_for_lost(gr_shm *s, const shm_goal *g)
         if (!holds_up(s, r, g))
             continue;
         shm_describe_goal(s, g, where, sizeof(where));
-        if (s->pid_fds && is_dead(s, r))
+        if (s->pid_fds && is_dead(s, r)) {
+            GR_TRY(look_for_leavers(s, g)); /* it may have given up, and said why, and ended */
             return gr_fail(GR_ERR_PEER, "rank %d (process %d) died; rank %d waited for it in %s", r,
                            s->pids[r], s->pg.rank, where);
+        }
         GR_TRY(look_for_crossed(s, r, g, where));
     }
     return GR_OK;

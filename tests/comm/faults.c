@@ -1,0 +1,241 @@
+/* Faults between processes. Each case is a group of its own, joined through rank 0's store. */
+#include "comm/faults.h"
+
+#include "base/clock.h"
+#include "check.h"
+#include "comm/grid.h"
+#include "comm/pg.h"
+#include "net/ports.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_RANKS  4
+#define N_ELEM     30000
+#define EXCHANGE   GR_CALL_COUNT       /* a reduction in the exchange space */
+#define GRID       (GR_CALL_COUNT + 1) /* not a fault: the grid */
+#define N_KINDS    (GR_CALL_COUNT + 1)
+#define STOP_MS    400
+#define KILL_MS    20000
+#define ANSWER_MS  10000
+#define NOTICED_NS 3000000000 /* a second is the promise; test machines are busy */
+
+typedef struct rank_process {
+    pid_t pid;
+    int pipe; /* its end of what the rank says */
+    char text[1024];
+    size_t len;
+} rank_process;
+
+typedef struct faulty {
+    const char *transport;
+    int n_ranks, kind, timeout_ms;
+    rank_process rank[MAX_RANKS];
+} faulty;
+
+/* ---- in the ranks ---- */
+
+static gr_status one_call(gr_pg *pg, int kind, float *src, float *dst)
+{
+    gr_pg_call c = { .kind = (gr_call_kind)kind,
+                     .dtype = GR_F32,
+                     .src = src,
+                     .dst = dst,
+                     .n_elem = N_ELEM,
+                     .label = "faulty" };
+    gr_coll coll = { .label = "faulty", .n_elem = N_ELEM, .dtype = GR_F32 };
+    int next = (pg->rank + 1) % pg->size, before = (pg->rank + pg->size - 1) % pg->size;
+    gr_work *w;
+
+    if (kind == EXCHANGE) {
+        GR_TRY(gr_pg_start(pg, &coll, NULL));
+        return gr_pg_finish(pg, &coll, NULL);
+    }
+    if (kind != GR_CALL_SEND && kind != GR_CALL_RECV)
+        return gr_pg_run(pg, &c);
+    c.kind = GR_CALL_SEND;
+    c.root = next;
+    GR_TRY(gr_pg_begin(&w, pg, &c));
+    GR_TRY(gr_pg_recv(pg, (gr_vec){ dst, N_ELEM, GR_F32 }, before));
+    return gr_work_finish(w);
+}
+
+static gr_status live(gr_pg *pg, const faulty *f, int out)
+{
+    float *src = (float *)calloc(MAX_RANKS * N_ELEM, sizeof(float));
+    float *dst = (float *)calloc(MAX_RANKS * N_ELEM, sizeof(float));
+    gr_status st = GR_OK;
+    void *base;
+
+    if (f->kind == GRID) {
+        GR_TRY(grid_run(pg, 100));
+        GR_TRY(grid_run_type(pg, 10007, GR_F32));
+        return grid_random(pg, 5, 30);
+    }
+    GR_TRY(gr_pg_exchange(pg, NULL, N_ELEM * sizeof(float), &base));
+    for (int i = 0; st == GR_OK; i++) {
+        st = one_call(pg, f->kind, src, dst);
+        if (i == 5)
+            GR_CHECK_EQ(write(out, "!", 1), 1);
+    }
+    free(src);
+    free(dst);
+    return st;
+}
+
+static void be_rank(const faulty *f, int rank, int port, int out)
+{
+    gr_pg_config config = { .timeout_ms = f->timeout_ms, .transport = f->transport };
+    char number[16], line[1000];
+    gr_pg *pg = NULL;
+    gr_status st;
+    int n;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(number, sizeof(number), "%d", rank);
+    setenv("RANK", number, 1);
+    snprintf(number, sizeof(number), "%d", f->n_ranks);
+    setenv("WORLD_SIZE", number, 1);
+    snprintf(number, sizeof(number), "%d", port);
+    setenv("MASTER_PORT", number, 1);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    st = gr_pg_create(&pg, &config);
+    if (st == GR_OK)
+        st = live(pg, f, out);
+    n = snprintf(line, sizeof(line), "%d %s", (int)st, st == GR_OK ? "" : gr_error_message());
+    GR_CHECK_EQ(write(out, line, (size_t)n), n);
+    gr_pg_destroy(pg);
+    _exit(0);
+}
+
+/* ---- in the test ---- */
+
+static void start(faulty *f)
+{
+    int port = gr_port_free();
+
+    for (int r = 0; r < f->n_ranks; r++) {
+        int ends[2];
+
+        GR_CHECK_EQ(pipe(ends), 0);
+        f->rank[r] = (rank_process){ .pid = fork(), .pipe = ends[0] };
+        GR_CHECK(f->rank[r].pid >= 0);
+        if (f->rank[r].pid == 0)
+            be_rank(f, r, port, ends[1]);
+        close(ends[1]);
+    }
+}
+
+/* Reads what a rank says until `until` is in it, or it ends. */
+static bool hear(rank_process *p, char until, int ms)
+{
+    gr_deadline d = gr_deadline_in_ms(ms);
+
+    while (!until || !memchr(p->text, until, p->len)) {
+        struct pollfd q = { .fd = p->pipe, .events = POLLIN };
+        ssize_t n;
+
+        if (poll(&q, 1, gr_deadline_left_ms(d)) <= 0)
+            return false;
+        n = read(p->pipe, p->text + p->len, sizeof(p->text) - 1 - p->len);
+        if (n <= 0)
+            return until == '\0';
+        p->len += (size_t)n;
+    }
+    return true;
+}
+
+static void end(faulty *f)
+{
+    for (int r = 0; r < f->n_ranks; r++) {
+        kill(f->rank[r].pid, SIGKILL);
+        waitpid(f->rank[r].pid, NULL, 0);
+        close(f->rank[r].pipe);
+    }
+}
+
+static void fail(const faulty *f, int victim, int r, const char *what)
+{
+    fprintf(stderr, "%s, kind %d, victim %d: rank %d %s: '%s'\n", f->transport, f->kind, victim, r,
+            what, f->rank[r].text);
+    for (int i = 0; i < f->n_ranks; i++)
+        fprintf(stderr, "  rank %d: %s\n", i, f->rank[i].text);
+    exit(1);
+}
+
+/* Every other rank ended with PEER, or TIMEOUT after a stop, and somebody names the victim. */
+static void check_others(faulty *f, int victim, bool was_stopped)
+{
+    char name[16];
+    int n_named = 0;
+
+    snprintf(name, sizeof(name), "rank %d", victim);
+    for (int r = 0; r < f->n_ranks; r++) {
+        const char *text = f->rank[r].text + 1; /* behind the '!' */
+        int st = (int)strtol(text, NULL, 10);
+
+        if (r == victim)
+            continue;
+        if (st != GR_ERR_PEER && !(was_stopped && st == GR_ERR_TIMEOUT))
+            fail(f, victim, r, "ended otherwise");
+        n_named += strstr(text, name) != NULL;
+        /* At a deadline a rank may only know the one before it in a chain of waiting ones. */
+        if (!strstr(text, name) && !was_stopped)
+            fail(f, victim, r, "names somebody else");
+    }
+    if (n_named == 0)
+        fail(f, victim, victim, "is named by nobody");
+}
+
+static void one_fault(const char *transport, int n_ranks, int kind, int victim, int signal)
+{
+    faulty f = { .transport = transport,
+                 .n_ranks = n_ranks,
+                 .kind = kind,
+                 .timeout_ms = signal == SIGSTOP ? STOP_MS : KILL_MS };
+    struct timespec pause = { .tv_nsec = 3000000 };
+    int64_t since;
+
+    start(&f);
+    for (int r = 0; r < n_ranks; r++)
+        if (!hear(&f.rank[r], '!', ANSWER_MS))
+            fail(&f, victim, r, "did not start");
+    nanosleep(&pause, NULL);
+    kill(f.rank[victim].pid, signal);
+    since = gr_now_ns();
+    for (int r = 0; r < n_ranks; r++)
+        if (r != victim && !hear(&f.rank[r], '\0', ANSWER_MS))
+            fail(&f, victim, r, "still waits");
+    if (gr_now_ns() - since > NOTICED_NS)
+        fprintf(stderr, "signal %d: %.1f s\n", signal, (double)(gr_now_ns() - since) * 1e-9);
+    if (gr_now_ns() - since > NOTICED_NS)
+        fail(&f, victim, victim, "was noticed late");
+    check_others(&f, victim, signal == SIGSTOP);
+    end(&f);
+}
+
+void faults_run(const char *transport, int n_ranks)
+{
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        if (kind == GR_CALL_RECV)
+            continue; /* together with send */
+        for (int victim = 0; victim < n_ranks; victim++)
+            one_fault(transport, n_ranks, kind, victim, SIGKILL);
+        one_fault(transport, n_ranks, kind, kind % n_ranks, SIGSTOP);
+    }
+}
+
+void faults_grid(const char *transport, int n_ranks)
+{
+    faulty f = { .transport = transport, .n_ranks = n_ranks, .kind = GRID, .timeout_ms = KILL_MS };
+
+    start(&f);
+    for (int r = 0; r < n_ranks; r++)
+        if (!hear(&f.rank[r], '\0', 2 * KILL_MS) || strncmp(f.rank[r].text, "0 ", 2) != 0)
+            fail(&f, -1, r, "failed in the grid");
+    end(&f);
+}

@@ -1,0 +1,11 @@
+/* Ranks as processes, in the middle of calls: one is killed, one is stopped. */
+#ifndef GR_TESTS_COMM_FAULTS_H
+#define GR_TESTS_COMM_FAULTS_H
+
+/* For every kind of call: kills each rank in turn (the others must fail within a second or
+ * so and name it), then stops one (the others must fail at the deadline and name it). */
+void faults_run(const char *transport, int n_ranks);
+/* The whole grid of calls, ranks as processes. */
+void faults_grid(const char *transport, int n_ranks);
+
+#endif
