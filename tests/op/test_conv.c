@@ -2,10 +2,10 @@
  * Convolution beyond the driver's cases.
  *
  *   shapes    random small geometry through every kernel of the three operators, f32, bf16
- *             and f16: against the reference, and the same bits on one and three threads
- *   values    infinities, NaN, huge and tiny numbers come out of the AMX kernels as out of
- *             f32 arithmetic; subnormal bf16, too
- *   accuracy  error of three bf16 parts beside that of f32 multiply-adds
+ *             and f16 (and gradients of weights in f32): against the reference, and the same bits
+ * on one and three threads values    infinities, NaN, huge and tiny numbers come out of the AMX
+ * kernels as out of f32 arithmetic; subnormal bf16, too accuracy  error of three bf16 parts beside
+ * that of f32 multiply-adds
  */
 #include "base/alloc.h"
 #include "check.h"
@@ -25,6 +25,8 @@ typedef struct problem {
     gr_graph *graph;
     gr_node *node[N_OPS]; /* conv, conv_data, conv_weight */
     void *mem[N_OPS];     /* x, w, y: y is a gradient for the other two */
+    bool wide;            /* the weight's gradient is f32, as mixed precision wants it */
+    gr_conv_attr attr;    /* of conv_weight then */
 } problem;
 
 static uint64_t state = 88172645463325252u;
@@ -76,6 +78,12 @@ static void open_problem(problem *p)
     p->node[0] = v[2]->node;
     p->node[1] = d[0]->node;
     p->node[2] = d[1]->node;
+    if (p->wide) {
+        p->attr = *(const gr_conv_attr *)d[1]->node->attr;
+        p->attr.dtype = GR_F32;
+        p->node[2]->attr = &p->attr;
+        GR_CHECK_OK(gr_op_conv_weight.infer(p->node[2]));
+    }
     for (int i = 0; i < 3; i++) {
         p->mem[i] = must_alloc(gr_value_bytes(v[i]));
         fill(v[i], p->mem[i]);
@@ -207,6 +215,7 @@ static problem random_problem(void)
     problem p = { .opt = GR_CONV_INIT, .type = types[noise() % 4] };
 
     p.opt.groups = groups;
+    p.wide = noise() % 2;
     for (int i = 0; i < 2; i++) {
         k[i] = pick(1, 4);
         p.opt.stride[i] = pick(1, 3);

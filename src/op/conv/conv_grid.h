@@ -71,10 +71,10 @@ typedef struct gr_conv_grids {
 
 /* `merge`: channels per line are padded to a multiple of it, so merging may pay; 1: never.
  * For conv and conv_weight (is_data false) the source is x, for conv_data it is y. The
- * caller ends *out with gr_conv_grids_fini(), also after a failure. */
-gr_status gr_conv_grids_init(gr_conv_grids *out, const gr_conv_dims *d, bool is_data,
+ * caller ends *o with gr_conv_grids_fini(), also after a failure. */
+gr_status gr_conv_grids_init(gr_conv_grids *o, const gr_conv_dims *d, bool is_data,
                              int64_t merge) GR_MUST_CHECK;
-void gr_conv_grids_fini(gr_conv_grids *g);
+void gr_conv_grids_fini(gr_conv_grids *o);
 
 /* Consecutive lines of one plane: `n` lines, whose element i is element at + i of the
  * source, next ones `step` elements on. Only [from, to) of a line exists, the rest is 0;
