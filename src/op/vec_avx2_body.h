@@ -45,6 +45,30 @@ INLINE mask mask_lane(int64_t i)
 #define vec_div(a, b)    _mm256_div_ps(a, b)
 #define mask_equal(a, b) _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_EQ_OQ))
 
+/* Lanes where x is greater than y, or NaN and y is not. */
+INLINE mask mask_beats(vec x, vec y)
+{
+    return _mm256_castps_si256(
+        _mm256_and_ps(_mm256_cmp_ps(x, y, _CMP_NLE_UQ), _mm256_cmp_ps(y, y, _CMP_ORD_Q)));
+}
+
+/* The first lane of a mask; LANES or more when there is none. */
+INLINE int64_t mask_first(mask m)
+{
+    return __builtin_ctz((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(m)) | 0x100u);
+}
+
+/* x = result * 2^e with the result in [0.75, 1.5), for x > 0 that is not subnormal. */
+INLINE vec vec_split(vec x, vec *e)
+{
+    const __m256i offset = _mm256_set1_epi32(0x3f400000); /* 0.75 */
+    const __m256i up = _mm256_sub_epi32(_mm256_castps_si256(x), offset);
+    const __m256i n = _mm256_srai_epi32(up, 23);
+
+    *e = _mm256_cvtepi32_ps(n);
+    return _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_castps_si256(x), _mm256_slli_epi32(n, 23)));
+}
+
 /* Lanes that are not 0 or less; NaN is one of them. */
 INLINE mask mask_above_0(vec x)
 {

@@ -44,6 +44,28 @@ INLINE mask mask_lane(int64_t i)
 #define vec_div(a, b)    _mm512_div_ps(a, b)
 #define mask_equal(a, b) _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)
 
+/* Lanes where x is greater than y, or NaN and y is not. */
+INLINE mask mask_beats(vec x, vec y)
+{
+    return (mask)(_mm512_cmp_ps_mask(x, y, _CMP_NLE_UQ) & _mm512_cmp_ps_mask(y, y, _CMP_ORD_Q));
+}
+
+/* The first lane of a mask; LANES or more when there is none. */
+INLINE int64_t mask_first(mask m)
+{
+    return __builtin_ctz((unsigned)m | 0x10000u);
+}
+
+/* x = result * 2^e with the result in [0.75, 1.5), for x > 0 that is not subnormal. */
+INLINE vec vec_split(vec x, vec *e)
+{
+    const vec m = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_zero);
+
+    /* getexp is of x itself: one less than e where m was halved into [0.75, 1). */
+    *e = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(m));
+    return m;
+}
+
 /* Lanes that are not 0 or less; NaN is one of them. */
 INLINE mask mask_above_0(vec x)
 {

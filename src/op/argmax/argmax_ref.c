@@ -5,13 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct around {
-    int64_t outer, n, inner;
-} around;
-
-static around around_axis(const gr_shape *s, int axis)
+gr_around gr_around_axis(const gr_shape *s, int axis)
 {
-    around x = { 1, s->dim[axis], 1 };
+    gr_around x = { 1, s->dim[axis], 1 };
 
     for (int i = 0; i < axis; i++)
         x.outer *= s->dim[i];
@@ -55,7 +51,7 @@ gr_status gr_arg_reduce_ref_run(const gr_launch *l)
 {
     const gr_arg_reduce_attr *a = l->node->attr;
     const gr_value *x = l->node->src[0];
-    around k = around_axis(&x->shape, a->axis);
+    gr_around k = gr_around_axis(&x->shape, a->axis);
     size_t size = gr_dtype_bytes(x->dtype);
 
     for (int64_t i = 0; i < k.outer * k.inner; i++) {
@@ -73,7 +69,7 @@ gr_status gr_arg_scatter_ref_run(const gr_launch *l)
 {
     const gr_arg_scatter_attr *a = l->node->attr;
     const gr_value *dx = &l->node->out[0];
-    around k = around_axis(&dx->shape, a->axis);
+    gr_around k = gr_around_axis(&dx->shape, a->axis);
     const int64_t *index = l->src[0];
     size_t size = gr_dtype_bytes(dx->dtype);
 

@@ -23,32 +23,68 @@ typedef void lines_fn(const gr_softmax_lines *k);
 typedef struct job {
     lines_fn *fn;
     gr_axis x;
-    int64_t width;          /* lines per call */
-    int64_t n_groups;       /* of lines per outer index */
+    int64_t width;          /* columns per call */
+    int64_t n_units;        /* rows, or groups of columns */
     gr_softmax_lines lines; /* of the whole */
     size_t src_bytes, dy_bytes, out_bytes;
     bool is_reduced; /* one result per line */
 } job;
 
-static void run_slice(void *arg, int slice, int n_slices)
+static gr_softmax_lines lines_at(const job *j, int64_t src, int64_t out)
+{
+    gr_softmax_lines k = j->lines;
+
+    k.src += (size_t)src * j->src_bytes;
+    k.out += (size_t)out * j->out_bytes;
+    if (k.dy)
+        k.dy += (size_t)src * j->dy_bytes;
+    return k;
+}
+
+static void rows_slice(void *arg, int slice, int n_slices)
 {
     const job *j = arg;
+    gr_softmax_lines k;
     int64_t lo, hi;
 
-    gr_pool_cut(j->x.outer * j->n_groups, 1, slice, n_slices, &lo, &hi);
-    for (int64_t u = lo; u < hi; u++) {
-        int64_t first = u % j->n_groups * j->width, left = j->x.inner - first;
-        int64_t at = u / j->n_groups * j->x.n * j->x.inner + first;
-        int64_t to = j->is_reduced ? u / j->n_groups * j->x.inner + first : at;
-        gr_softmax_lines k = j->lines;
+    gr_pool_cut(j->n_units, 1, slice, n_slices, &lo, &hi);
+    k = lines_at(j, lo * j->x.n, j->is_reduced ? lo : lo * j->x.n);
+    k.count = hi - lo;
+    j->fn(&k);
+}
 
-        k.width = left < j->width ? left : j->width;
-        k.src += (size_t)at * j->src_bytes;
-        k.out += (size_t)to * j->out_bytes;
-        if (k.dy)
-            k.dy += (size_t)at * j->dy_bytes;
+static void columns_slice(void *arg, int slice, int n_slices)
+{
+    const job *j = arg;
+    int64_t per_outer = j->n_units / j->x.outer, lo, hi;
+
+    gr_pool_cut(j->n_units, 1, slice, n_slices, &lo, &hi);
+    for (int64_t u = lo; u < hi; u++) {
+        int64_t outer = u / per_outer, first = u % per_outer * j->width;
+        int64_t left = j->x.inner - first;
+        int64_t at = outer * j->x.n * j->x.inner + first;
+        gr_softmax_lines k = lines_at(j, at, j->is_reduced ? outer * j->x.inner + first : at);
+
+        k.count = left < j->width ? left : j->width;
         j->fn(&k);
     }
+}
+
+static gr_softmax_lines whole(const gr_launch *l, const gr_axis *x)
+{
+    const gr_node *n = l->node;
+    gr_softmax_lines k = { .src = l->src[0],
+                           .out = l->out[0],
+                           .src_type = n->src[0]->dtype,
+                           .out_type = n->out[0].dtype,
+                           .n = x->n,
+                           .step = x->inner };
+
+    if (n->n_src == 2) {
+        k.dy = l->src[1];
+        k.dy_type = n->src[1]->dtype;
+    }
+    return k;
 }
 
 static gr_status run_with(const gr_launch *l, lines_fn *const fn[2], int64_t lanes)
@@ -57,24 +93,17 @@ static gr_status run_with(const gr_launch *l, lines_fn *const fn[2], int64_t lan
     job j = { .x = gr_axis_of(&n->src[0]->shape, ((const gr_softmax_attr *)n->attr)->axis) };
     bool is_row = j.x.inner == 1;
 
-    j.fn = fn[is_row ? GR_SOFTMAX_ROW : GR_SOFTMAX_COLUMNS];
-    j.width = is_row ? 1 : lanes;
-    j.n_groups = (j.x.inner + j.width - 1) / j.width;
+    j.fn = fn[is_row ? GR_SOFTMAX_ROWS : GR_SOFTMAX_COLUMNS];
+    j.width = lanes;
+    j.n_units = j.x.outer * (is_row ? 1 : (j.x.inner + lanes - 1) / lanes);
+    if (j.n_units == 0)
+        return GR_OK;
     j.is_reduced = n->op == &gr_op_logsumexp;
-    j.lines = (gr_softmax_lines){ .src = l->src[0],
-                                  .out = l->out[0],
-                                  .src_type = n->src[0]->dtype,
-                                  .out_type = n->out[0].dtype,
-                                  .n = j.x.n,
-                                  .step = j.x.inner };
-    if (n->n_src == 2) {
-        j.lines.dy = l->src[1];
-        j.lines.dy_type = n->src[1]->dtype;
-        j.dy_bytes = gr_dtype_bytes(n->src[1]->dtype);
-    }
-    j.src_bytes = gr_dtype_bytes(n->src[0]->dtype);
-    j.out_bytes = gr_dtype_bytes(n->out[0].dtype);
-    gr_pool_run(l->pool, run_slice, &j,
+    j.lines = whole(l, &j.x);
+    j.src_bytes = gr_dtype_bytes(j.lines.src_type);
+    j.dy_bytes = gr_dtype_bytes(j.lines.dy_type);
+    j.out_bytes = gr_dtype_bytes(j.lines.out_type);
+    gr_pool_run(l->pool, is_row ? rows_slice : columns_slice, &j,
                 gr_shape_count(&n->src[0]->shape) < SLICE_MIN ? 1 : gr_pool_size(l->pool));
     return GR_OK;
 }

@@ -19,18 +19,18 @@ typedef struct gr_axis {
 gr_axis gr_axis_of(const gr_shape *s, int axis);
 
 /*
- * Lines along the dimension: `n` elements `step` apart. `width` neighbouring lines go together
- * (1 when the dimension is the last, step is then 1). src is x, or y for a gradient; all are
- * f32, bf16 or f16.
+ * Lines along the dimension, of `n` elements. Rows: `count` lines one behind the other, each of
+ * neighbours. Columns: `count` lines side by side, one vector of them at most, whose elements
+ * are `step` apart. src is x, or y for a gradient; all are f32, bf16 or f16.
  */
 typedef struct gr_softmax_lines {
     const char *src, *dy;
     char *out;
     gr_dtype src_type, dy_type, out_type;
-    int64_t n, step, width;
+    int64_t n, step, count;
 } gr_softmax_lines;
 
-/* What an instruction set brings: `row` for a line alone, `columns` for many side by side. */
+/* What an instruction set brings: for rows and for columns. */
 typedef struct gr_softmax_isa {
     void (*softmax[2])(const gr_softmax_lines *k);
     void (*log_softmax[2])(const gr_softmax_lines *k);
@@ -39,7 +39,7 @@ typedef struct gr_softmax_isa {
     void (*log_softmax_grad[2])(const gr_softmax_lines *k);
 } gr_softmax_isa;
 
-enum { GR_SOFTMAX_ROW, GR_SOFTMAX_COLUMNS };
+enum { GR_SOFTMAX_ROWS, GR_SOFTMAX_COLUMNS };
 
 extern const gr_softmax_isa gr_softmax_avx512, gr_softmax_avx2;
 
