@@ -4,4 +4,4 @@
 
 #include "op/xent/xent_row_body.h"
 
-const gr_xent_isa gr_xent_avx2 = { .lse = row_lse, .dot = row_dot, .grad = row_grad };
+const gr_xent_isa gr_xent_avx2 = { .lse = row_lse, .grad = row_grad };

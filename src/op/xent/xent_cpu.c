@@ -56,14 +56,21 @@ static options options_of(const gr_launch *l, int n_fixed)
     return o;
 }
 
-static float row_loss(const gr_xent_isa *isa, const gr_xent_row *r, const options *o, float lse,
-                      int64_t label)
+static void row_loss(const job *j, const options *o, int64_t row, float *loss, float *lse)
 {
-    float y = (lse - logit_at(r, label)) * (o->w ? o->rest * o->w[label] : o->rest);
+    gr_xent_row r = row_of(j->launch, row);
+    int64_t label = gr_xent_label(j->launch, row);
+    float dot = 0;
 
+    *loss = *lse = 0;
+    if (label == GR_XENT_IGNORED)
+        return;
+    *lse = j->isa->lse(&r, o->w, o->share != 0 ? &dot : NULL);
+    if (label < 0)
+        return;
+    *loss = (*lse - logit_at(&r, label)) * (o->w ? o->rest * o->w[label] : o->rest);
     if (o->share != 0)
-        y += o->share * (o->w_sum * lse - isa->dot(r, o->w));
-    return y;
+        *loss += o->share * (o->w_sum * *lse - dot);
 }
 
 static void loss_slice(void *arg, int slice, int n_slices)
@@ -75,13 +82,8 @@ static void loss_slice(void *arg, int slice, int n_slices)
     int64_t lo, hi;
 
     gr_pool_cut(l->node->src[0]->shape.dim[0], 1, slice, n_slices, &lo, &hi);
-    for (int64_t r = lo; r < hi; r++) {
-        gr_xent_row w = row_of(l, r);
-        int64_t label = gr_xent_label(l, r);
-
-        lse[r] = label == GR_XENT_IGNORED ? 0 : j->isa->lse(&w);
-        loss[r] = label < 0 ? 0 : row_loss(j->isa, &w, &o, lse[r], label);
-    }
+    for (int64_t r = lo; r < hi; r++)
+        row_loss(j, &o, r, &loss[r], &lse[r]);
 }
 
 static void grad_slice(void *arg, int slice, int n_slices)

@@ -48,9 +48,8 @@ typedef struct gr_xent_row_grad {
 
 /* What an instruction set brings. */
 typedef struct gr_xent_isa {
-    float (*lse)(const gr_xent_row *r);
-    /* The sum of w[c] x[c]; w NULL: 1 */
-    float (*dot)(const gr_xent_row *r, const float *w);
+    /* Also the sum of w[c] x[c] unless dot is NULL; w NULL: 1. */
+    float (*lse)(const gr_xent_row *r, const float *w, float *dot);
     void (*grad)(const gr_xent_row *r, const gr_xent_row_grad *d);
 } gr_xent_isa;
 

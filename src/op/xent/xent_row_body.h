@@ -9,24 +9,36 @@ INLINE const char *logit(const gr_xent_row *w, int64_t c, const gr_dtype t)
     return (const char *)w->x + c * (t == GR_F32 ? 4 : 2);
 }
 
-INLINE float row_max(const gr_xent_row *w, const gr_dtype t)
+/* The greatest element and, where a dot product is asked for, the sum of w[c] x[c] in the same
+ * pass; w NULL: 1. */
+INLINE float row_max(const gr_xent_row *r, const gr_dtype t, const float *w, float *dot)
 {
-    vec y = vec_set(-INFINITY);
+    vec top = vec_set(-INFINITY), sum = vec_set(0);
     int64_t c = 0;
 
-    for (; c + LANES <= w->n; c += LANES)
-        y = vec_max(y, vec_widen(logit(w, c, t), t));
-    if (c < w->n) {
-        const mask m = mask_of(w->n - c);
+    for (; c + LANES <= r->n; c += LANES) {
+        const vec x = vec_widen(logit(r, c, t), t);
 
-        y = vec_max(y, vec_keep(m, vec_widen_masked(logit(w, c, t), t, m), vec_set(-INFINITY)));
+        top = vec_max(top, x);
+        if (dot)
+            sum = vec_fma(x, w ? vec_load(w + c) : vec_set(1), sum);
     }
-    return vec_across_max(y);
+    if (c < r->n) {
+        const mask m = mask_of(r->n - c);
+        const vec x = vec_widen_masked(logit(r, c, t), t, m);
+
+        top = vec_max(top, vec_keep(m, x, vec_set(-INFINITY)));
+        if (dot)
+            sum = vec_fma(x, w ? vec_load_masked(w + c, m) : vec_set(1), sum);
+    }
+    if (dot)
+        *dot = vec_across_add(sum);
+    return vec_across_max(top);
 }
 
-INLINE float lse_as(const gr_xent_row *w, const gr_dtype t)
+INLINE float lse_as(const gr_xent_row *w, const gr_dtype t, const float *weight, float *dot)
 {
-    const float top = row_max(w, t);
+    const float top = dot ? row_max(w, t, weight, dot) : row_max(w, t, NULL, NULL);
     vec sum = vec_set(0);
     int64_t c = 0;
 
@@ -39,22 +51,6 @@ INLINE float lse_as(const gr_xent_row *w, const gr_dtype t)
         sum = vec_add(sum, vec_keep(m, vec_exp(vec_sub(x, vec_set(top))), vec_set(0)));
     }
     return top + logf(vec_across_add(sum));
-}
-
-INLINE float dot_as(const gr_xent_row *r, const float *w, const gr_dtype t)
-{
-    vec sum = vec_set(0);
-    int64_t c = 0;
-
-    for (; c + LANES <= r->n; c += LANES)
-        sum = vec_fma(vec_widen(logit(r, c, t), t), w ? vec_load(w + c) : vec_set(1), sum);
-    if (c < r->n) {
-        const mask m = mask_of(r->n - c);
-
-        sum = vec_fma(vec_widen_masked(logit(r, c, t), t, m),
-                      w ? vec_load_masked(w + c, m) : vec_set(1), sum);
-    }
-    return vec_across_add(sum);
 }
 
 INLINE vec grad_of(vec x, vec w, const gr_xent_row_grad *d, int64_t c)
@@ -85,18 +81,11 @@ INLINE void grad_as(const gr_xent_row *w, const gr_xent_row_grad *d, const gr_dt
     }
 }
 
-static float row_dot(const gr_xent_row *r, const float *w)
+static float row_lse(const gr_xent_row *r, const float *w, float *dot)
 {
     if (r->type == GR_F32)
-        return dot_as(r, w, GR_F32);
-    return r->type == GR_BF16 ? dot_as(r, w, GR_BF16) : dot_as(r, w, GR_F16);
-}
-
-static float row_lse(const gr_xent_row *w)
-{
-    if (w->type == GR_F32)
-        return lse_as(w, GR_F32);
-    return w->type == GR_BF16 ? lse_as(w, GR_BF16) : lse_as(w, GR_F16);
+        return lse_as(r, GR_F32, w, dot);
+    return r->type == GR_BF16 ? lse_as(r, GR_BF16, w, dot) : lse_as(r, GR_F16, w, dot);
 }
 
 static void row_grad(const gr_xent_row *w, const gr_xent_row_grad *d)
