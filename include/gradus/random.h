@@ -51,8 +51,9 @@ GR_API gr_value *gr_random_int_at(const char *site, gr_graph *g, gr_dtype t, gr_
 #define gr_random_perm(g, dtype, shape) gr_random_perm_at(GR_HERE, g, dtype, shape)
 GR_API gr_value *gr_random_perm_at(const char *site, gr_graph *g, gr_dtype t, gr_shape shape);
 
-/* Elements become 0 with probability p, the others are scaled by 1 / (1 - p). x itself in
- * evaluation and for p = 0. No mask is kept: the backward pass draws it again. */
+/* Elements become 0 with probability p (in [0, 1), taken to the nearest 1/65536), the others are
+ * scaled by 1 / (1 - p). x itself in evaluation and for p = 0. No mask is kept: the backward
+ * pass draws it again. */
 #define gr_dropout(g, x, p) gr_dropout_at(GR_HERE, g, x, p)
 GR_API gr_value *gr_dropout_at(const char *site, gr_graph *g, gr_value *x, double p);
 

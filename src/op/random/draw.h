@@ -9,6 +9,9 @@
  * A counter gives four numbers. Element e of a sample takes number (e / 16) % 4 of block
  * e / 64 * 16 + e % 16: 64 neighbours are the four numbers of 16 counters, so that vectors of
  * counters are vectors of elements.
+ *
+ * Dropout takes 16 bits an element, since drawing is what it costs: the numbers of a group, as
+ * they lie in memory, are 128 halves, low before high.
  */
 #ifndef GR_OP_RANDOM_DRAW_H
 #define GR_OP_RANDOM_DRAW_H
@@ -47,6 +50,20 @@ static inline uint32_t gr_draw_at(const gr_draw *d, uint32_t sample, int64_t e)
 
     gr_philox(out, counter, d->key);
     return out[e / 16 % 4];
+}
+
+/* The 16 bits of element e of a sample, for dropout. */
+static inline uint32_t gr_draw16_at(const gr_draw *d, uint32_t sample, int64_t e)
+{
+    int64_t word = e / (2 * GR_DRAW_GROUP) * GR_DRAW_GROUP + e % (2 * GR_DRAW_GROUP) / 2;
+
+    return gr_draw_at(d, sample, word) >> (e % 2 * 16) & 0xffff;
+}
+
+/* What numbers of 16 bits are below with probability p. */
+static inline uint32_t gr_draw16_below(double p)
+{
+    return (uint32_t)(p * 65536 + 0.5);
 }
 
 /* How many samples a value of this shape holds when the batch has n_batch of them: n_batch,

@@ -219,13 +219,12 @@ const gr_op gr_op_dropout = {
 static gr_value *drop(const char *site, gr_graph *g, gr_value *x, double p, bool by_sample)
 {
     gr_dropout_attr at;
-    uint64_t below = below_of(p);
 
     if (!x || p == 0 || (p > 0 && p <= 1 && !gr_is_training(g)))
         return x;
     memset(&at, 0, sizeof(at));
     at.p = p;
-    at.drop_below = below > UINT32_MAX ? UINT32_MAX : (uint32_t)below;
+    at.drop_below = p >= 0 && p < 1 ? gr_draw16_below(p) : 0; /* else infer refuses it */
     at.by_sample = by_sample;
     at.n_samples = gr_draw_samples(&x->shape, gr_draw_batch(g));
     at.stream = g->next_id;

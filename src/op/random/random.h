@@ -34,7 +34,7 @@ typedef struct gr_random_attr {
 
 typedef struct gr_dropout_attr {
     double p;
-    uint32_t drop_below; /* numbers below it are dropped, of 2^32 */
+    uint32_t drop_below; /* numbers below it are dropped, of 2^16 */
     bool by_sample;
     int64_t n_samples;
     uint32_t stream;

@@ -135,7 +135,13 @@ static const char *random_reject(const gr_node *n)
 
 /* ---- dropout ---- */
 
-static void drop_tile(const job *j, const tile *t, uint32_t *number)
+/* The numbers of a tile, of 32 bits or of 16. */
+typedef union numbers {
+    uint32_t word[TILE];
+    uint16_t half[2 * TILE];
+} numbers;
+
+static void drop_tile(const job *j, const tile *t, numbers *number)
 {
     const gr_dropout_attr *at = (const gr_dropout_attr *)j->launch->node->attr;
     gr_dtype type = j->launch->node->src[0]->dtype;
@@ -146,34 +152,35 @@ static void drop_tile(const job *j, const tile *t, uint32_t *number)
     uint32_t below = at->drop_below;
 
     if (at->by_sample) {
-        if (gr_draw_at(&j->draw, t->sample, 0) < below) {
+        if (gr_draw16_at(&j->draw, t->sample, 0) < below) {
             memset(out, 0, (size_t)t->n * gr_dtype_bytes(type));
             return;
         }
         below = 0;
     } else {
-        draw_tile(j, t, number);
+        j->isa->fill(number->word, &j->draw, t->sample, t->e / (2 * GR_DRAW_GROUP),
+                     (t->n + 2 * GR_DRAW_GROUP - 1) / (2 * GR_DRAW_GROUP));
     }
     if (type == GR_F32) {
-        j->isa->drop((float *)out, (const float *)in, number, below, scale, t->n);
+        j->isa->drop((float *)out, (const float *)in, number->half, below, scale, t->n);
         return;
     }
     j->convert->load[GR_MAP_F32][type](x, in, t->n);
-    j->isa->drop(y, x, number, below, scale, t->n);
+    j->isa->drop(y, x, number->half, below, scale, t->n);
     j->convert->store[GR_MAP_F32][type](out, y, t->n);
 }
 
 static void dropout_slice(void *arg, int slice, int n_slices)
 {
     const job *j = (const job *)arg;
-    uint32_t number[TILE] = { 0 };
+    numbers number = { .word = { 0 } };
     int64_t lo, hi;
 
     gr_pool_cut(j->tiles_each * j->cut.n_samples, 1, slice, n_slices, &lo, &hi);
     for (; lo < hi; lo++) {
         tile t = tile_of(j, lo);
 
-        drop_tile(j, &t, number);
+        drop_tile(j, &t, &number);
     }
 }
 

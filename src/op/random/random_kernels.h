@@ -15,7 +15,7 @@ typedef void gr_random_fill_fn(uint32_t *dst, const gr_draw *d, uint32_t sample,
 typedef struct gr_random_isa {
     gr_random_fill_fn *fill;
     /* y = number < below ? 0 : x * scale */
-    void (*drop)(float *y, const float *x, const uint32_t *number, uint32_t below, float scale,
+    void (*drop)(float *y, const float *x, const uint16_t *number, uint32_t below, float scale,
                  int64_t n);
     /* from + (number >> shift) * unit */
     void (*uniform)(float *y, const uint32_t *number, int shift, float unit, float from, int64_t n);

@@ -3,7 +3,7 @@
  * and its own fill(). Plain loops, which compilers turn into vector code.
  */
 
-static void drop(float *restrict y, const float *restrict x, const uint32_t *restrict number,
+static void drop(float *restrict y, const float *restrict x, const uint16_t *restrict number,
                  uint32_t below, float scale, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {

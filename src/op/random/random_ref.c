@@ -100,7 +100,7 @@ gr_status gr_dropout_ref_run(const gr_launch *l)
 
     for (int64_t i = 0; i < gr_shape_count(&x->shape); i++) {
         uint32_t sample = (uint32_t)(cut.first + (uint64_t)(i / cut.n_elem));
-        uint32_t number = gr_draw_at(&d, sample, at->by_sample ? 0 : i % cut.n_elem);
+        uint32_t number = gr_draw16_at(&d, sample, at->by_sample ? 0 : i % cut.n_elem);
         double y = gr_element_f64(l->src[0], x->dtype, i) * scale;
 
         gr_element_put_f64(l->out[0], x->dtype, i, number < at->drop_below ? 0 : y);
