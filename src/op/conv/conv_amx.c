@@ -142,7 +142,7 @@ static __m512i pack_row(const gr_conv_panel *p, char *dst, int64_t k, __m512i in
     const int64_t part = n_tiles * GR_AMX_TILE, step = gr_amx_step_bytes(!p->low, n_tiles);
 
     for (int t = 0; t < p->grid->n_taps; t++)
-        for (int i = 0; i < n_tiles; i++) {
+        for (int64_t i = 0; i < n_tiles; i++) {
             const int64_t at = (p->col + 16 * i) * p->grids->col_at + p->grid->taps[t].at;
             const __mmask16 m = row_mask(clamp_16(p->n_cols - 16 * i));
             const __m512 x0 = columns(p, k, at, m, index), x1 = columns(p, k + 16, at, m, index);

@@ -21,7 +21,7 @@
 
 #include "op/conv/conv_grid.h"
 
-#define GR_FOLD_RUN 32 /* dense lines of x are padded to a multiple of this */
+#define GR_FOLD_RUN ((int64_t)32) /* dense lines of x are padded to a multiple of this */
 
 /* From the source to dense lines, `step` elements apart: of each line the elements
  * [from, to) exist, the rest becomes 0. */

@@ -84,7 +84,7 @@ static bool pack_x(const gr_fold_pack *p)
     __m512i low = _mm512_set1_epi32(-1);
 
     for (int64_t line = p->lo; line < p->hi; line++)
-        for (int i = 0; i < TILES_X; i++) {
+        for (int64_t i = 0; i < TILES_X; i++) {
             char *dst = p->dst + (i * p->n_lines + line) * row;
             const int64_t at = line * p->step + 16 * i;
 
@@ -98,7 +98,7 @@ static bool pack_x(const gr_fold_pack *p)
 
 static void add_sums(const gr_fold_block *b)
 {
-    for (int r = 0; r < b->rows; r++)
+    for (int64_t r = 0; r < b->rows; r++)
         for (int c = 0; c < b->cols; c += 16) {
             float *out = b->out + r * b->out_step + c;
             __m512 x = _mm512_load_ps(b->sums + 32 * r + c);

@@ -18,7 +18,8 @@
 
 #include "op/conv/conv_grid.h"
 
-#define GR_CONV_COLS 32 /* most columns of a panel, and floats from line to line of sums */
+#define GR_CONV_COLS \
+    ((int64_t)32) /* most columns of a panel, and floats from line to line of sums */
 
 /* Where a chunk's source lines go: plane after plane, `n` lines each, beginning with `first`;
  * channels [run_lo, run_lo + run) of the group that begins with channel `channel`. */

@@ -39,7 +39,8 @@
                 _tile_dpbf16ps(3, 5, 7); \
         }                                \
     } while (0)
-#define STORE(tile, i, j) _tile_stored(tile, t->sums + 16 * (32 * (i) + (j)), 32 * sizeof(float))
+#define STORE(tile, i, j) \
+    _tile_stored(tile, t->sums + (int64_t)16 * (32 * (i) + (j)), 32 * sizeof(float))
 
 INLINE void run(const gr_conv_tiles *t, const bool low, const bool two_l, const bool two_r)
 {
