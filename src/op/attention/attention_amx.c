@@ -20,6 +20,8 @@
 
 #include "op/attention/attention_soft_body.h"
 
+#include <string.h>
+
 /* ---- sides ---- */
 
 static int64_t min64(int64_t a, int64_t b)
@@ -177,9 +179,17 @@ INLINE void backward_rows(const gr_flash_backward *w, int64_t k, int64_t r, cons
 
 INLINE void backward_as(const gr_flash_backward *w, const bool is_f32, const bool plain)
 {
+    const int64_t step = gr_amx_step_bytes(is_f32, 2), panel = GR_FLASH_GROUP * step;
+
     for (int64_t k = 0; k < w->in.n_pad; k += GR_AMX_K)
         for (int64_t r = k; r < k + 16; r++)
             backward_rows(w, k, r, is_f32, plain);
+    for (int64_t k = w->in.n_pad; k < w->in.n_rows; k += GR_AMX_K) { /* that none of these sees */
+        if (w->p)
+            memset((char *)w->p + k / GR_AMX_K * panel, 0, (size_t)step);
+        if (w->ds_left)
+            memset((char *)w->ds_left + k / GR_AMX_K * panel, 0, (size_t)step);
+    }
 }
 
 #define TYPE_MAP(X) X(f32, true) X(bf16, false)

@@ -4,6 +4,8 @@
 
 #include "op/attention/attention_soft_body.h"
 
+#include <string.h>
+
 #include "op/attention/attention_rows_body.h"
 
 static const gr_flash_soft soft = {

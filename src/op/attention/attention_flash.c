@@ -127,8 +127,11 @@ void gr_flash_scores_of(const gr_flash_place *p, gr_flash_scores *w, int64_t key
 {
     const gr_flash *f = p->f;
 
-    w->n_keys = min64(f->d.nk - key, GR_FLASH_KEYS);
+    w->n_rows = w->n_keys = min64(f->d.nk - key, GR_FLASH_KEYS);
+    if (f->at->causal)
+        w->n_keys = min64(w->n_keys, q + GR_FLASH_COLS - key);
     w->n_pad = f->e->tiles ? (w->n_keys + 31) / 32 * 32 : w->n_keys;
+    w->n_rows = f->e->tiles ? (w->n_rows + 31) / 32 * 32 : w->n_rows;
     w->ahead = key - q;
     w->causal = f->at->causal && w->ahead + w->n_keys > 1;
     w->c = (float)(f->at->scale * 1.4426950408889634 * (double)f->scale_out);

@@ -44,11 +44,13 @@ typedef struct gr_flash_product {
 
 /* The scores of one block and one panel. */
 typedef struct gr_flash_scores {
-    float *s;              /* [n_pad][32]: products of q and k */
-    const float *bias;     /* like s, or NULL */
-    const float *keep;     /* like s: factors of dropout, or NULL */
-    const uint8_t *mask;   /* of the keys, or NULL */
-    int64_t n_keys, n_pad; /* n_pad: rows of p that must be written */
+    float *s;            /* [n_pad][32]: products of q and k */
+    const float *bias;   /* like s, or NULL */
+    const float *keep;   /* like s: factors of dropout, or NULL */
+    const uint8_t *mask; /* of the keys, or NULL */
+    int64_t n_keys;      /* that any of these queries may see */
+    int64_t n_pad;       /* rows of p as right side that must be written */
+    int64_t n_rows;      /* rows of left sides that must be: all of the block */
     bool causal;
     int64_t ahead; /* key r is hidden from query i when ahead + r > i */
     float c;       /* s to a power of two: scale log2(e), and what the engine scales by */
@@ -198,7 +200,8 @@ void gr_flash_backward_of(const gr_flash_place *p, const gr_flash_pair *x, gr_fl
 /* lse in powers of two and delta of the 32 queries from q. */
 void gr_flash_rows_stats(const gr_flash_place *p, float *lse, float *delta, int64_t q);
 /* ds of a block and a panel, [keys][32], to where the bias's gradient is. */
-void gr_flash_bias_put(const gr_flash_place *p, const float *ds, int64_t key, int64_t q);
+void gr_flash_bias_put(const gr_flash_place *p, const float *ds, int64_t key, int64_t n_keys,
+                       int64_t q);
 
 extern const gr_flash_engine gr_flash_avx512, gr_flash_avx2, gr_flash_amx;
 

@@ -42,11 +42,11 @@ static int64_t bias_index(const gr_flash_place *p, int64_t q, int64_t key)
     return p->b * step[0] + p->h * step[1] + q * step[2] + key * step[3];
 }
 
-void gr_flash_bias_put(const gr_flash_place *p, const float *ds, int64_t key, int64_t q)
+void gr_flash_bias_put(const gr_flash_place *p, const float *ds, int64_t key, int64_t n_keys,
+                       int64_t q)
 {
     const gr_flash *f = p->f;
     const int64_t n_q = min64(f->d.nq - q, GR_FLASH_COLS);
-    const int64_t n_keys = min64(f->d.nk - key, GR_FLASH_KEYS);
     float turned[16 * 16];
 
     for (int64_t r = 0; r < n_keys; r += 16)
@@ -118,7 +118,7 @@ static void add_panel(adder *w, int64_t q)
         f->e->left_rows(f, w->k, &k, w->at.tmp);
         f->e->left_rows(f, w->v, &v, w->at.tmp);
         gr_flash_backward_of(&w->at, &w->pair, &a, key, q);
-        for (int64_t i = 0; i < n_keys * GR_FLASH_COLS; i++)
+        for (int64_t i = 0; i < a.in.n_keys * GR_FLASH_COLS; i++)
             w->sums[key * GR_FLASH_COLS + i] += w->ds[i];
     }
 }

@@ -171,7 +171,7 @@ static void run_panel(backward *w, int64_t key, int64_t first, int64_t i)
     a.ds_plain = w->want_q ? w->ds_plain : NULL;
     gr_flash_backward_of(&w->at, &w->pair, &a, key, i * GR_FLASH_COLS);
     if (a.ds_plain)
-        gr_flash_bias_put(&w->at, a.ds_plain, key, i * GR_FLASH_COLS);
+        gr_flash_bias_put(&w->at, a.ds_plain, key, a.in.n_keys, i * GR_FLASH_COLS);
     if (!w->want_q)
         return;
     f->e->product(f, &(gr_flash_product){ .left = w->k_cols,

@@ -58,6 +58,12 @@ INLINE void rows_backward_as(const gr_flash_backward *w, const bool plain)
 
 static void rows_backward(const gr_flash_backward *w)
 {
+    for (int64_t r = w->in.n_keys; r < w->in.n_rows; r++) { /* keys that none of these sees */
+        if (w->p)
+            memset((float *)w->p + r * LINE, 0, GR_FLASH_COLS * sizeof(float));
+        if (w->ds_left)
+            memset((float *)w->ds_left + r * LINE, 0, GR_FLASH_COLS * sizeof(float));
+    }
     if (is_plain(&w->in))
         rows_backward_as(w, true);
     else
