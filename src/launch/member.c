@@ -125,9 +125,11 @@ static gr_status read_place(gr_member *m, const gr_frame *f, gr_place *p)
     GR_TRY(gr_frame_int(f, "first", 0, p->n_ranks - 1, &p->first_rank));
     GR_TRY(gr_frame_int(f, "port", 1, 65535, &p->master_port));
     memcpy(p->token, m->token, sizeof(p->token));
-    /* Numbered hosts have been told a name that all know; others get the number that works. */
+    /* Numbered hosts have been told a name that all know; others get the number that works. The
+     * host of the meeting may have come through loopback: what it listens on is the endpoint. */
     snprintf(p->master_addr, sizeof(p->master_addr), "%s",
-             m->config->node_rank >= 0 ? m->config->host : m->address);
+             m->config->node_rank >= 0 || gr_interface_is_loopback(m->address) ? m->config->host
+                                                                               : m->address);
     return GR_OK;
 }
 
