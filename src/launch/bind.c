@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <sched.h>
+#include <stdint.h>
 #include <string.h>
 
 #if __has_include(<hwloc.h>)
@@ -57,13 +58,16 @@ typedef struct library {
 
 static gr_status load(library *lib)
 {
+    void *symbol;
+
     lib->handle = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
     if (!lib->handle)
         return gr_fail(GR_ERR_IO, "--bind needs hwloc (package libhwloc15): %s", dlerror());
-#define X(name)                                       \
-    *(void **)&lib->name = dlsym(lib->handle, #name); \
-    if (!lib->name)                                   \
-        return gr_fail(GR_ERR_IO, "the hwloc that is installed has no " #name);
+#define X(name)                                                                 \
+    symbol = dlsym(lib->handle, #name);                                         \
+    if (!symbol)                                                                \
+        return gr_fail(GR_ERR_IO, "the hwloc that is installed has no " #name); \
+    lib->name = (__typeof__(lib->name))(uintptr_t)symbol;
     HWLOC_MAP(X)
 #undef X
     return GR_OK;

@@ -80,6 +80,7 @@ static gr_status fill(gr_command *m, const gr_launch_config *c)
     static char unbuffered[] = "-u", module[] = "-m", python3[] = "python3";
     size_t n = 0, at = 0;
 
+    GR_BUG_IF(!c->argv[0]); /* refused by the configuration */
     while (c->argv[n])
         n++;
     m->words = (char **)gr_calloc(n + 5, sizeof(*m->words));

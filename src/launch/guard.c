@@ -19,42 +19,55 @@
 
 /* ---- who is below us ---- */
 
+/* The text of a small file of /proc; false when there is none. */
+static bool read_small(const char *path, char *text, size_t text_bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    ssize_t n = 1;
+
+    if (fd < 0)
+        return false;
+    while (n > 0 && len + 1 < text_bytes) {
+        n = read(fd, text + len, text_bytes - 1 - len);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    close(fd);
+    text[len] = '\0';
+    return true;
+}
+
 /* Children of one of our threads; the kernel lists them. Returns how many there are now. */
 static int add_children_of(const char *thread, pid_t *out, int n)
 {
-    char path[64];
-    FILE *f;
-    int pid;
+    static char text[MAX_CHILDREN * 8]; /* one caller: the main thread */
+    char path[64], *at = text, *end;
 
     snprintf(path, sizeof(path), "/proc/self/task/%.20s/children", thread);
-    f = fopen(path, "re");
-    if (!f)
+    if (!read_small(path, text, sizeof(text)))
         return -1;
-    while (n < MAX_CHILDREN && fscanf(f, "%d", &pid) == 1)
+    while (n < MAX_CHILDREN) {
+        long pid = strtol(at, &end, 10);
+
+        if (end == at || pid <= 0)
+            break;
         out[n++] = (pid_t)pid;
-    fclose(f);
+        at = end;
+    }
     return n;
 }
 
+/* "pid (name) state parent ..."; the name may have anything in it. */
 static pid_t parent_of(const char *pid)
 {
     char path[64], text[512];
     const char *at;
-    int parent = 0;
-    size_t n;
-    FILE *f;
 
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    f = fopen(path, "re");
-    if (!f)
+    if (!read_small(path, text, sizeof(text)))
         return 0;
-    n = fread(text, 1, sizeof(text) - 1, f);
-    fclose(f);
-    text[n] = '\0';
     at = strrchr(text, ')');
-    if (!at || sscanf(at, ") %*c %d", &parent) != 1)
-        return 0;
-    return (pid_t)parent;
+    return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
 }
 
 /* For kernels that do not list children: everybody's parent is asked for. */

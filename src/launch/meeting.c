@@ -227,11 +227,8 @@ static void begin_check(gr_hub *h)
     }
 }
 
-static void take_probed(gr_hub *h, gr_peer *p, const gr_frame *f)
+static void note_trouble(gr_hub *h, const gr_peer *p, const gr_frame *f)
 {
-    if (h->phase != GR_CHECK || !p->in_round)
-        return;
-    p->has_probed = true;
     for (size_t at = 0; at < f->n_body;) {
         const char *line = f->body + at;
         const char *end = (const char *)memchr(line, '\n', f->n_body - at);
@@ -241,19 +238,28 @@ static void take_probed(gr_hub *h, gr_peer *p, const gr_frame *f)
                      (int)len, line);
         at += len + 1;
     }
+}
+
+static gr_status take_probed(gr_hub *h, gr_peer *p, const gr_frame *f)
+{
+    gr_text text = GR_TEXT_INIT;
+
+    if (h->phase != GR_CHECK || !p->in_round)
+        return GR_OK;
+    p->has_probed = true;
+    note_trouble(h, p, f);
     for (int i = 0; i < h->n_peers; i++)
         if (h->peers[i]->in_round && !h->peers[i]->has_probed)
-            return;
-    if (h->trouble.len > 0) {
-        gr_text text = GR_TEXT_INIT;
-
-        gr_text_addf(&text, "hosts of the job cannot reach each other; a firewall?\n%s",
-                     gr_text_str(&h->trouble));
-        finish(h, 1, gr_text_str(&text));
-        gr_text_fini(&text);
-        return;
+            return GR_OK;
+    if (h->trouble.len == 0) {
+        begin_round(h);
+        return GR_OK;
     }
-    begin_round(h);
+    gr_text_addf(&text, "hosts of the job cannot reach each other; a firewall?\n%s",
+                 gr_text_str(&h->trouble));
+    finish(h, 1, gr_text_str(&text));
+    gr_text_fini(&text);
+    return GR_OK;
 }
 
 /* ---- running ---- */
@@ -416,20 +422,17 @@ static void decide(gr_hub *h)
     gr_text verdict = GR_TEXT_INIT;
     bool elastic = h->config->min_hosts < h->config->max_hosts;
     bool ended_well = h->phase == GR_RUN && !find_root(h) && h->lost.len == 0;
+    bool regroups = elastic && (h->is_regrouping || h->lost.len > 0);
     int code;
 
     for (int i = 0; i < h->n_peers; i++)
         if (h->peers[i]->in_round && !h->peers[i]->has_ended)
             return;
     code = write_verdict(h, &verdict);
-    if (h->stop_signal != 0 || ended_well)
+    if (h->stop_signal != 0 || ended_well || (!regroups && h->restart == h->config->max_restarts))
         finish(h, code, gr_text_str(&verdict));
-    else if (elastic && (h->is_regrouping || h->lost.len > 0))
-        go_on(h, gr_text_str(&h->lost), false);
-    else if (h->restart < h->config->max_restarts)
-        go_on(h, gr_text_str(&verdict), true);
     else
-        finish(h, code, gr_text_str(&verdict));
+        go_on(h, gr_text_str(regroups ? &h->lost : &verdict), !regroups);
     gr_text_fini(&verdict);
 }
 
@@ -467,29 +470,32 @@ static gr_status take_stop(gr_hub *h, const gr_frame *f)
     return GR_OK;
 }
 
+static gr_status take_fail(gr_hub *h, gr_peer *p)
+{
+    if (p->in_round && h->phase == GR_RUN) {
+        note_bad(h, p);
+        end_round(h, "ranks of another host failed", SIGTERM);
+    }
+    return GR_OK;
+}
+
 gr_status gr_meeting_take(gr_hub *h, gr_peer *p, const gr_frame *f)
 {
     if (strcmp(f->kind, "HELLO") == 0)
         return take_hello(h, p, f);
     if (!p->has_joined)
         return gr_fail(GR_ERR_FORMAT, "a frame '%s' before a hello", f->kind);
-    if (strcmp(f->kind, "BEAT") == 0) {
+    if (strcmp(f->kind, "BEAT") == 0)
         return GR_OK;
-    } else if (strcmp(f->kind, "PROBED") == 0) {
-        take_probed(h, p, f);
-    } else if (strcmp(f->kind, "FAIL") == 0) {
-        if (p->in_round && h->phase == GR_RUN) {
-            note_bad(h, p);
-            end_round(h, "ranks of another host failed", SIGTERM);
-        }
-    } else if (strcmp(f->kind, "ENDED") == 0) {
+    if (strcmp(f->kind, "PROBED") == 0)
+        return take_probed(h, p, f);
+    if (strcmp(f->kind, "FAIL") == 0)
+        return take_fail(h, p);
+    if (strcmp(f->kind, "ENDED") == 0)
         return take_ended(h, p, f);
-    } else if (strcmp(f->kind, "STOP") == 0) {
+    if (strcmp(f->kind, "STOP") == 0)
         return take_stop(h, f);
-    } else {
-        return gr_fail(GR_ERR_FORMAT, "a frame '%s' that nobody knows", f->kind);
-    }
-    return GR_OK;
+    return gr_fail(GR_ERR_FORMAT, "a frame '%s' that nobody knows", f->kind);
 }
 
 static void tick_gather(gr_hub *h)

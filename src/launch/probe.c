@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -30,12 +32,7 @@ static int begin(target *t)
     if (getaddrinfo(t->address, service, &hints, &list) != 0)
         return -1;
     fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        t->error = errno;
-    else if (connect(fd, list->ai_addr, list->ai_addrlen) == 0)
-        t->error = 0;
-    else
-        t->error = errno;
+    t->error = fd >= 0 && connect(fd, list->ai_addr, list->ai_addrlen) == 0 ? 0 : errno;
     freeaddrinfo(list);
     if (fd >= 0 && t->error != EINPROGRESS) {
         close(fd);
@@ -70,6 +67,21 @@ static void wait_for_all(target *targets, struct pollfd *polls, int n, gr_deadli
     }
 }
 
+/* "address port host", up to the end of the line. */
+static bool parse(const char *line, target *t)
+{
+    size_t len = strcspn(line, " \n");
+    char *end;
+
+    if (len == 0 || len >= sizeof(t->address) || line[len] != ' ')
+        return false;
+    memcpy(t->address, line, len);
+    t->port = (int)strtol(line + len, &end, 10);
+    snprintf(t->host, sizeof(t->host), "%.*s", (int)strcspn(end, "\n"), end + (*end == ' '));
+    t->host[strcspn(t->host, "\n")] = '\0';
+    return t->port > 0 && t->port < 65536;
+}
+
 static int count_lines(const char *list)
 {
     int n = 0;
@@ -89,7 +101,7 @@ gr_status gr_probe(const char *list, int limit_ms, gr_text *trouble)
     for (; st == GR_OK && *list && k < n; list += strcspn(list, "\n") + 1) {
         target *t = &targets[k];
 
-        if (sscanf(list, "%63s %d %63[^\n]", t->address, &t->port, t->host) != 3)
+        if (!parse(list, t))
             continue;
         polls[k++] = (struct pollfd){ .fd = begin(t), .events = POLLOUT };
     }

@@ -15,7 +15,7 @@ enum {
 /* The worker to blame, or NULL when none failed: the first that neither suffered from
  * another rank nor was told to end; else the first of what there is. */
 const worker *gr_report_root(const worker *workers, int n_workers);
-int gr_report_blame(const worker *root); /* NULL: GR_BLAME_NONE */
+int gr_report_blame(const worker *w); /* NULL: GR_BLAME_NONE */
 
 /* 0, the exit code of `root`, or 128 plus its signal. */
 int gr_report_exit_code(const worker *root);

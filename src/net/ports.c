@@ -85,7 +85,19 @@ int gr_port_free(void)
 
 /* ---- owners ---- */
 
-/* The inode of the socket that listens on the port, or 0. */
+/* The n-th word of a line, from 0; "" when there are fewer. */
+static const char *word(const char *line, int n)
+{
+    line += strspn(line, " ");
+    for (; n > 0; n--) {
+        line += strcspn(line, " ");
+        line += strspn(line, " ");
+    }
+    return line;
+}
+
+/* The inode of the socket that listens on the port, or 0. A line of the table is
+ *     number local:port remote:port state queues timer retransmits user timeout inode ... */
 static unsigned long find_inode(const char *table, int port)
 {
     FILE *f = fopen(table, "re");
@@ -95,14 +107,11 @@ static unsigned long find_inode(const char *table, int port)
     if (!f)
         return 0;
     while (inode == 0 && fgets(line, sizeof(line), f)) {
-        unsigned int local = 0, state = 0;
-        unsigned long n = 0;
+        const char *colon = strchr(word(line, 1), ':');
 
-        /* sl local:port remote:port state queues timer retransmits uid timeout inode */
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*s %*s %lu", &local, &state,
-                   &n) == 3 &&
-            local == (unsigned)port && state == STATE_LISTEN)
-            inode = n;
+        if (colon && strtol(colon + 1, NULL, 16) == port &&
+            strtol(word(line, 3), NULL, 16) == STATE_LISTEN)
+            inode = strtoul(word(line, 9), NULL, 10);
     }
     fclose(f);
     return inode;
