@@ -32,7 +32,9 @@ static gr_status low_copy(amp *a, gr_node *n, int s)
         gr_value *c;
 
         a->g->phase = v->node->phase;
+        a->g->block = n->block;
         c = gr_cast_at(n->site, a->g, v, a->low);
+        a->g->block = 0;
         if (!c)
             return gr_graph_status(a->g);
         if (v->id < a->n_values)

@@ -17,7 +17,9 @@
  *     what a comparison gives; or a 16-bit float. The last one loses its rounding: the
  *     joined value is nearer to the f32 result, never further. A cast to 16 bits is there
  *     for its rounding, and stays.
- * (6) The program keeps within the limits below, so that its tiles stay in the L1 cache.
+ * (6) Two of the forward pass are of one block of the trace, if of any: what leaves a block
+ *     is what the recompute pass keeps.
+ * (7) The program keeps within the limits below, so that its tiles stay in the L1 cache.
  *
  * In f32 the bits do not change: the same instructions run in the same order.
  */
@@ -176,7 +178,12 @@ static bool is_cheap(const gr_node *p)
     return n <= 2 && large_source_bytes(p, &n_large) <= gr_value_bytes(&p->out[0]) && n_large < 2;
 }
 
-/* Rules (2), (4) and (5) for this pair. */
+bool gr_fuse_may_meet(const gr_node *p, const gr_node *c)
+{
+    return p->block == c->block || p->phase != GR_PHASE_FORWARD || c->phase != GR_PHASE_FORWARD;
+}
+
+/* Rules (2), (4), (5) and (6) for this pair. */
 static bool fits(const gr_fuser *f, const gr_node *p, const gr_node *c)
 {
     int n_large;
@@ -185,7 +192,7 @@ static bool fits(const gr_fuser *f, const gr_node *p, const gr_node *c)
         return false;
     if (is_stretch(p))
         return true;
-    if (!is_same_size(p, c))
+    if (!is_same_size(p, c) || !gr_fuse_may_meet(p, c))
         return false;
     return p->phase == c->phase || large_source_bytes(p, &n_large) <= gr_value_bytes(&p->out[0]);
 }

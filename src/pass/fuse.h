@@ -24,6 +24,9 @@ bool gr_fuse_is_map(const gr_node *n);
  * an exchange changes meanwhile. */
 bool gr_fuse_is_free(const gr_fuser *f, const gr_node *p);
 
+/* Whether the two may become one node without mixing blocks of the trace. */
+bool gr_fuse_may_meet(const gr_node *p, const gr_node *c);
+
 gr_status gr_fuse_epilogues(gr_fuser *f, const gr_kernel_set *sets) GR_MUST_CHECK;
 
 #ifdef __cplusplus

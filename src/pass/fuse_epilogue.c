@@ -79,7 +79,8 @@ static bool may_end(const gr_fuser *f, const gr_node *p, const gr_node *c)
     const gr_value *v = &p->out[0];
     int n_more = 0;
 
-    if (f->n_readers[v->id] != 1 || !gr_fuse_is_free(f, p) || p->phase != c->phase)
+    if (f->n_readers[v->id] != 1 || !gr_fuse_is_free(f, p) || p->phase != c->phase ||
+        !gr_fuse_may_meet(p, c))
         return false;
     if (!gr_shape_equal(&v->shape, &c->out[0].shape) || !is_f32_map(c))
         return false;
