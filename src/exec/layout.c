@@ -7,12 +7,16 @@
  * (2) outputs, the loss and the control value end after the last node;
  * (3) a value without memory (GR_SPACE_NONE) is the token of something that goes on
  *     alone: whatever its producer read or wrote lives until the token's last reader;
- * (4) a workspace lives in its node only.
+ * (4) a workspace lives in its node only;
+ * (5) where a kernel may write in place, its first result joins a source that ends there,
+ *     of the same shape and type, if no other source is another view of that
+ *     memory: one extent from the source's begin to the result's end.
  *
  * Offsets: extents are placed one by one, each into the smallest gap that fits among
  * those placed before whose life touches its own, else behind them. The order decides
  * how good that is and no order is best for all graphs, so a few are tried and the
- * smallest result is kept. Time is quadratic in the number of extents, once per plan.
+ * smallest result is kept; then what lies at its top is placed first, a number of times.
+ * Time is quadratic in the number of extents, once per plan.
  */
 #include "exec/layout.h"
 
@@ -110,7 +114,76 @@ static gr_status find_lives(gr_layout *l, const gr_layout_input *in)
     return GR_OK;
 }
 
-gr_status gr_layout_make(gr_arena *arena, const gr_layout_input *in, gr_layout *out)
+/* Rule (5): whether result 0 of `n` may lie where source s does, which ends here. */
+static bool may_replace(const gr_layout *l, const gr_node *n, int s, int place)
+{
+    const gr_value *v = &n->out[0], *src = n->src[s], *root = arena_root(src);
+
+    if (!root || l->extents[l->of_value[root->id]].last != place)
+        return false;
+    if (!gr_shape_equal(&src->shape, &v->shape) || src->dtype != v->dtype ||
+        gr_value_bytes(root) != gr_value_bytes(v))
+        return false;
+    for (int i = 0; i < n->n_src; i++)
+        if (gr_value_root(n->src[i]) == root && !gr_shape_equal(&n->src[i]->shape, &v->shape))
+            return false;
+    return true;
+}
+
+static void replace_source(gr_layout *l, const gr_node *n, int place)
+{
+    const gr_value *v = &n->out[0];
+
+    if (n->n_out < 1 || v->alias || v->space != GR_SPACE_ARENA)
+        return;
+    for (int s = 0; s < n->n_src; s++) {
+        gr_extent *old, *own = &l->extents[l->of_value[v->id]];
+
+        if (!may_replace(l, n, s, place))
+            continue;
+        old = &l->extents[l->of_value[gr_value_root(n->src[s])->id]];
+        old->last = own->last;
+        l->sum_bytes -= own->n_bytes;
+        own->n_bytes = 0; /* dropped below */
+        l->of_value[v->id] = (int)(old - l->extents);
+        return;
+    }
+}
+
+/* Closes the gaps that joined extents left; `moved` has room for one number each. */
+static void close_gaps(gr_layout *l, const gr_graph *g, int *moved)
+{
+    int kept = 0;
+
+    for (int i = 0; i < l->n_extents; i++) {
+        moved[i] = kept;
+        if (l->extents[i].n_bytes > 0)
+            l->extents[kept++] = l->extents[i];
+    }
+    l->n_extents = kept;
+    for (int i = 0; i < g->n_values; i++)
+        if (l->of_value[i] >= 0)
+            l->of_value[i] = moved[l->of_value[i]];
+    for (int i = 0; i < g->n_nodes; i++)
+        if (l->of_work[i] >= 0)
+            l->of_work[i] = moved[l->of_work[i]];
+}
+
+static gr_status join_in_place(gr_layout *l, const gr_layout_input *in)
+{
+    int *moved = gr_malloc(((size_t)l->n_extents + 1) * sizeof(*moved));
+
+    if (!moved)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < in->g->n_nodes; i++)
+        if (in->in_place[i])
+            replace_source(l, in->order[i], i);
+    close_gaps(l, in->g, moved);
+    gr_free(moved);
+    return GR_OK;
+}
+
+static gr_status make_one(gr_arena *arena, const gr_layout_input *in, bool in_place, gr_layout *out)
 {
     size_t n_nodes = (size_t)in->g->n_nodes, n_values = (size_t)in->g->n_values;
 
@@ -121,7 +194,23 @@ gr_status gr_layout_make(gr_arena *arena, const gr_layout_input *in, gr_layout *
     if (!out->extents || !out->of_value || !out->of_work)
         return GR_ERR_NOMEM;
     GR_TRY(find_lives(out, in));
+    if (in_place)
+        GR_TRY(join_in_place(out, in));
     return gr_layout_place(out);
+}
+
+/* Joined extents are longer and may fit worse: then each keeps its own. */
+gr_status gr_layout_make(gr_arena *arena, const gr_layout_input *in, gr_layout *out)
+{
+    gr_layout apart;
+
+    GR_TRY(make_one(arena, in, in->in_place != NULL, out));
+    if (!in->in_place || out->n_bytes == out->least_bytes)
+        return GR_OK;
+    GR_TRY(make_one(arena, in, false, &apart));
+    if (apart.n_bytes < out->n_bytes)
+        *out = apart;
+    return GR_OK;
 }
 
 /* ---- offsets ---- */
@@ -203,14 +292,11 @@ static void insert_by_offset(gr_extent **placed, int n, gr_extent *e)
     placed[i] = e;
 }
 
-/* Gives every extent an offset in this order; returns the bytes needed. */
-static size_t try_order(gr_layout *l, compare_fn *order, gr_extent **queue, gr_extent **placed)
+/* Gives every extent an offset in the queue's order; returns the bytes needed. */
+static size_t place_queue(gr_layout *l, gr_extent *const *queue, gr_extent **placed)
 {
     size_t n_bytes = 0;
 
-    for (int i = 0; i < l->n_extents; i++)
-        queue[i] = &l->extents[i];
-    qsort(queue, (size_t)l->n_extents, sizeof(*queue), order);
     for (int i = 0; i < l->n_extents; i++) {
         gr_extent *e = queue[i];
 
@@ -241,7 +327,8 @@ static size_t most_alive(const gr_layout *l, size_t *change, int n_places)
 
 typedef struct place_room {
     gr_extent **queue, **placed;
-    size_t *best; /* offsets of the best order so far */
+    gr_extent **best_queue; /* the best order so far */
+    size_t *best;           /* and its offsets */
     size_t *change;
     int n_places;
 } place_room;
@@ -255,24 +342,72 @@ static gr_status make_room(place_room *r, gr_arena *a, const gr_layout *l)
             r->n_places = l->extents[i].last + 2;
     r->queue = (gr_extent **)gr_arena_array(a, n, sizeof(*r->queue));
     r->placed = (gr_extent **)gr_arena_array(a, n, sizeof(*r->placed));
+    r->best_queue = (gr_extent **)gr_arena_array(a, n, sizeof(*r->best_queue));
     r->best = (size_t *)gr_arena_array(a, n, sizeof(*r->best));
     r->change = (size_t *)gr_arena_array(a, (size_t)r->n_places, sizeof(*r->change));
-    return r->queue && r->placed && r->best && r->change ? GR_OK : GR_ERR_NOMEM;
+    return r->queue && r->placed && r->best_queue && r->best && r->change ? GR_OK : GR_ERR_NOMEM;
+}
+
+/* Places the queue, and keeps it when it is better than what there was. */
+static void try_queue(gr_layout *l, place_room *r)
+{
+    size_t n_bytes = place_queue(l, r->queue, r->placed);
+
+    if (n_bytes >= l->n_bytes)
+        return;
+    l->n_bytes = n_bytes;
+    for (int i = 0; i < l->n_extents; i++) {
+        r->best[i] = l->extents[i].offset;
+        r->best_queue[i] = r->queue[i];
+    }
+}
+
+static void try_order(gr_layout *l, place_room *r, compare_fn *order)
+{
+    for (int i = 0; i < l->n_extents; i++)
+        r->queue[i] = &l->extents[i];
+    qsort(r->queue, (size_t)l->n_extents, sizeof(*r->queue), order);
+    try_queue(l, r);
+}
+
+/* Moves to the queue's front what ended highest when it was last placed. */
+static void promote_highest(gr_layout *l, gr_extent **queue)
+{
+    int top = 0;
+
+    for (int i = 1; i < l->n_extents; i++)
+        if (queue[i]->offset + queue[i]->n_bytes > queue[top]->offset + queue[top]->n_bytes)
+            top = i;
+    for (gr_extent *e = queue[top]; top > 0; top--) {
+        queue[top] = queue[top - 1];
+        if (top == 1)
+            queue[0] = e;
+    }
+}
+
+/* From the best order on: again and again, what came to lie at the top goes first. */
+static void improve(gr_layout *l, place_room *r)
+{
+    int n_tries = l->n_extents < 400 ? 64 : l->n_extents < 2000 ? 16 : 4;
+
+    for (int i = 0; i < l->n_extents; i++) {
+        r->queue[i] = r->best_queue[i];
+        l->extents[i].offset = r->best[i];
+    }
+    for (int t = 0; t < n_tries && l->n_bytes > l->least_bytes; t++) {
+        promote_highest(l, r->queue);
+        try_queue(l, r);
+    }
 }
 
 static void place_all(gr_layout *l, place_room *r)
 {
     l->least_bytes = most_alive(l, r->change, r->n_places);
     l->n_bytes = SIZE_MAX;
-    for (size_t k = 0; k < sizeof(orders) / sizeof(orders[0]) && l->n_bytes > l->least_bytes; k++) {
-        size_t n_bytes = try_order(l, orders[k], r->queue, r->placed);
-
-        if (n_bytes >= l->n_bytes)
-            continue;
-        l->n_bytes = n_bytes;
-        for (int i = 0; i < l->n_extents; i++)
-            r->best[i] = l->extents[i].offset;
-    }
+    for (size_t k = 0; k < sizeof(orders) / sizeof(orders[0]) && l->n_bytes > l->least_bytes; k++)
+        try_order(l, r, orders[k]);
+    if (l->n_extents > 0)
+        improve(l, r);
     for (int i = 0; i < l->n_extents; i++)
         l->extents[i].offset = r->best[i];
 }

@@ -3,7 +3,8 @@
  *
  * Two things whose lives touch never share a byte; others may. A life is a stretch of
  * places in the running order, both ends included: a source that dies in a node and an
- * output born in it are both alive there.
+ * output born in it are both alive there; unless the kernel may write over that source,
+ * and then they are one.
  */
 #ifndef GR_EXEC_LAYOUT_H
 #define GR_EXEC_LAYOUT_H
@@ -38,6 +39,7 @@ typedef struct gr_layout_input {
     const gr_graph *g;
     gr_node *const *order;
     const size_t *work_bytes;
+    const bool *in_place; /* by place: its kernel may write over a source; NULL: none does */
 } gr_layout_input;
 
 /* Everything in `out` is from `arena`. GR_ERR_ARG when sizes overflow. */

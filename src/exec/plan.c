@@ -50,7 +50,8 @@ static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
 }
 
 /* An entry for each node that runs, and the workspace that its kernel asks for. */
-static gr_status make_entries(gr_plan *p, const gr_plan_config *c, size_t *work_bytes)
+static gr_status make_entries(gr_plan *p, const gr_plan_config *c, size_t *work_bytes,
+                              bool *in_place)
 {
     int n = p->graph->n_nodes;
 
@@ -65,6 +66,7 @@ static gr_status make_entries(gr_plan *p, const gr_plan_config *c, size_t *work_
         GR_TRY(gr_plan_wrap(make_entry(p, c, i), p->order[i]));
         if (e->kernel->workspace)
             work_bytes[i] = e->kernel->workspace(e->launch.node, e->launch.data);
+        in_place[i] = e->kernel->in_place;
     }
     return GR_OK;
 }
@@ -169,15 +171,18 @@ static gr_status make_parts(gr_plan *p, const gr_plan_config *c)
     const gr_graph *g = p->graph;
     gr_layout_input in = { .g = g };
     size_t *work_bytes;
+    bool *in_place;
 
     GR_TRY(gr_arena_create(&p->arena));
     GR_TRY(gr_schedule_make(p->arena, g, c->kernels, &p->order));
     work_bytes = (size_t *)gr_arena_array(p->arena, (size_t)g->n_nodes, sizeof(size_t));
-    if (!work_bytes)
+    in_place = (bool *)gr_arena_array(p->arena, (size_t)g->n_nodes, sizeof(bool));
+    if (!work_bytes || !in_place)
         return GR_ERR_NOMEM;
-    GR_TRY(make_entries(p, c, work_bytes));
+    GR_TRY(make_entries(p, c, work_bytes, in_place));
     in.order = p->order;
     in.work_bytes = work_bytes;
+    in.in_place = g->in_place ? in_place : NULL;
     GR_TRY(gr_layout_make(p->arena, &in, &p->layout));
     GR_TRY(make_feeds(p));
     return make_segments(p);

@@ -95,6 +95,7 @@ struct gr_graph {
     const char **blocks; /* names; block b is blocks[b - 1] */
     int n_blocks, cap_blocks;
     int block, block_depth;  /* of nodes added now; how many begins are open */
+    bool in_place;           /* results may take the place of sources that end there */
     int n_recomputed;        /* blocks whose values the backward pass computes anew */
     size_t recomputed_bytes; /* that are not kept because of that */
 

@@ -100,6 +100,9 @@ struct gr_kernel {
     void (*release)(void *data);
     /* On a GPU: may not be part of a captured graph (host work in it). */
     bool no_capture;
+    /* May write result 0 over a source of its shape and type. All that it reads of
+     * that memory for an element is that element. */
+    bool in_place;
     /* Applies a map program to its result (op/epilogue.h). */
     bool has_epilogue;
 };

@@ -224,6 +224,13 @@ static gr_status join(build *b)
     return gr_pass_join(b->g);
 }
 
+/* The memory plan does it (exec/layout.c), where a kernel can. */
+static gr_status in_place(build *b)
+{
+    b->g->in_place = true;
+    return GR_OK;
+}
+
 static const struct pass {
     const char *name;
     bool (*wanted)(const build *b);
@@ -245,6 +252,7 @@ static const struct pass {
     { "recompute", recomputes, recompute, false },
     { "join", joins, join, true },
     { "hoist", hoists, hoist, true },
+    { "in_place", always, in_place, true },
     /* clang-format on */
 };
 

@@ -214,7 +214,7 @@ static void run_tile(stretch *w, int64_t at, int64_t n)
     }
     if (p->store)
         p->store(out, w->reg[p->result], n);
-    else if (p->n_steps == 0)
+    else if (p->n_steps == 0 && out != (char *)w->reg[p->result])
         memcpy(out, w->reg[p->result], (size_t)n * p->elem_bytes);
 }
 
@@ -343,6 +343,7 @@ const gr_kernel gr_map_cpu[] = {
         .workspace = tiled_workspace,
         .run = tiled_run,
         .release = gr_free,
+        .in_place = true,
     },
     {
         .name = "avx2",
@@ -351,7 +352,8 @@ const gr_kernel gr_map_cpu[] = {
         .workspace = tiled_workspace,
         .run = tiled_run,
         .release = gr_free,
+        .in_place = true,
     },
-    { .name = "reference", .run = gr_map_ref_run },
+    { .name = "reference", .run = gr_map_ref_run, .in_place = true },
     { 0 },
 };
