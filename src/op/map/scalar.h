@@ -135,7 +135,7 @@ extern "C" {
                             : a / b - ((a % b != 0) & ((a < 0) != (b < 0)))), "", "", "")        \
     X(MOD, "mod", 2, INT,                                                                      \
       b == 0 || b == -1 ? 0                                                                      \
-                        : a % b + ((a % b != 0) & ((a < 0) != (b < 0)) ? b : 0), "", "", "")
+                        : a % b + (((a % b != 0) & ((a < 0) != (b < 0))) ? b : 0), "", "", "")
 /* clang-format on */
 
 typedef enum gr_scalar_fn {
