@@ -234,6 +234,7 @@ gr_status gr_engine_move(gr_engine *e)
             if (!gr_work_is_done(w))
                 GR_TRY(gr_sched_move(&w->sched, e->wire));
         GR_TRY(e->wire->ops->move(e->wire, &moved));
+        e->n_moved += moved;
     } while (moved);
     return GR_OK;
 }

@@ -109,42 +109,55 @@ static gr_status look_for_leavers(const gr_engine *e, const gr_job_work *w)
     return GR_OK;
 }
 
-static gr_status block(gr_engine *e, const gr_job_work *w, int64_t since_ns)
+/* What has been done about a wait so far. */
+typedef struct patience {
+    int64_t since_ns; /* the last time that something moved */
+    int64_t tell_ns;
+    bool told, logged;
+} patience;
+
+/* Nothing moves: says so in time, and gives up in time. */
+static gr_status lose_patience(gr_engine *e, const gr_job_work *w, patience *p, int *left_ms)
 {
-    gr_deadline deadline = { since_ns + (int64_t)e->pg->timeout_ms * 1000000 };
-    int64_t tell_ns = e->pg->timeout_ms < 4000 ? (int64_t)e->pg->timeout_ms * 250000 : TELL_NS;
-    bool told = false, logged = false;
+    gr_deadline deadline = { p->since_ns + (int64_t)e->pg->timeout_ms * 1000000 };
+    int64_t waited_ns = gr_now_ns() - p->since_ns;
 
-    for (;;) {
-        int64_t waited_ns = gr_now_ns() - since_ns;
-        int left_ms = gr_deadline_left_ms(deadline);
-
-        GR_TRY(gr_engine_move(e));
-        if (gr_work_is_done(w))
-            return GR_OK;
-        GR_TRY(look_for_leavers(e, w));
-        if (left_ms == 0)
-            return gr_engine_timed_out(e, w, since_ns);
-        if (!told && waited_ns > tell_ns) {
-            tell_waiting(e, w);
-            told = true;
-        }
-        if (!logged && waited_ns > LATE_NS) {
-            gr_engine_log_late(e, w, since_ns);
-            logged = true;
-        }
-        GR_TRY(e->wire->ops->sleep(e->wire, left_ms < SLICE_MS ? left_ms : SLICE_MS));
+    GR_TRY(look_for_leavers(e, w));
+    *left_ms = gr_deadline_left_ms(deadline);
+    if (*left_ms == 0)
+        return gr_engine_timed_out(e, w, p->since_ns);
+    if (!p->told && waited_ns > p->tell_ns) {
+        tell_waiting(e, w);
+        p->told = true;
     }
+    if (!p->logged && waited_ns > LATE_NS) {
+        gr_engine_log_late(e, w, p->since_ns);
+        p->logged = true;
+    }
+    return GR_OK;
 }
 
+/* Spins for a moment after everything that moved, if every rank has a core; else sleeps. */
 gr_status gr_engine_wait(gr_engine *e, gr_job_work *w)
 {
-    int64_t since_ns = gr_now_ns();
+    patience p = { .since_ns = gr_now_ns(),
+                   .tell_ns =
+                       e->pg->timeout_ms < 4000 ? (int64_t)e->pg->timeout_ms * 250000 : TELL_NS };
+    uint64_t n_moved = e->n_moved;
 
-    do {
+    for (;;) {
+        int left_ms;
+
         GR_TRY(gr_engine_move(e));
         if (gr_work_is_done(w))
             return GR_OK;
-    } while (e->wire->may_spin && gr_now_ns() - since_ns < SPIN_NS);
-    return block(e, w, since_ns);
+        if (e->n_moved != n_moved) {
+            n_moved = e->n_moved;
+            p.since_ns = gr_now_ns();
+        }
+        if (e->wire->may_spin && gr_now_ns() - p.since_ns < SPIN_NS)
+            continue;
+        GR_TRY(lose_patience(e, w, &p, &left_ms));
+        GR_TRY(e->wire->ops->sleep(e->wire, left_ms < SLICE_MS ? left_ms : SLICE_MS));
+    }
 }

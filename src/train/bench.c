@@ -88,12 +88,15 @@ void gr_bench_help(gr_text *out)
     set_defaults(&b, NULL, &gr_bench_models[0]);
     make_table(&b, table);
     gr_option_help(table, out);
+    gr_bench_comm_help(out);
 }
 
 static gr_status find_model(const gr_command *c, const gr_bench_model **out)
 {
     if (c->argc < 1 || strcmp(c->argv[0], "step") != 0)
-        return gr_fail(GR_ERR_ARG, "what to measure is missing: 'gradus bench step MODEL'");
+        return gr_fail(
+            GR_ERR_ARG,
+            "what to measure is missing: 'gradus bench step MODEL' or 'gradus bench comm'");
     *out = c->argc > 1 ? gr_bench_find(c->argv[1]) : NULL;
     if (!*out)
         return gr_fail(GR_ERR_ARG, "'%s' is no model to measure; 'gradus help bench' lists them",
@@ -339,6 +342,8 @@ gr_status gr_bench(const gr_command *c)
     gr_status st;
     bench b;
 
+    if (c->argc > 0 && strcmp(c->argv[0], "comm") == 0)
+        return gr_bench_comm(c);
     GR_TRY(find_model(c, &b.model));
     set_defaults(&b, c, b.model);
     GR_TRY(parse(&b));

@@ -14,6 +14,10 @@ extern "C" {
 /* Sorts and gives the middle; the mean of both middle ones when n is even. n >= 1. */
 double gr_median(double *x, int n);
 
+/* `gradus bench comm`, and its part of the help. */
+gr_status gr_bench_comm(const gr_command *c) GR_MUST_CHECK;
+void gr_bench_comm_help(gr_text *out);
+
 /* From exec to the first kernel, and to the end of the first step. */
 typedef struct gr_start_times {
     double first_kernel_ms, first_step_ms;

@@ -1,0 +1,183 @@
+/*
+ * `gradus bench comm`: the time of an all-reduce between ranks, f32 sum, for sizes from 4 KiB
+ * up: in the exchange space (start and finish, as training does it) and on arbitrary memory.
+ * bench/comm.sh sets it beside gloo and Open MPI.
+ *
+ * Per size the best and the median of batches of back-to-back calls, and the bus bandwidth
+ * of the best, bytes / time * 2 (W - 1) / W. Where both are far apart, other programs ran.
+ */
+#include "train/bench.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/log.h"
+#include "base/option.h"
+#include "comm/choose.h"
+#include "comm/pg.h"
+
+#include <string.h>
+
+#define MAX_BATCHES 1000
+#define N_OPTIONS   6
+
+typedef struct bench {
+    const gr_command *command;
+    int64_t min, max, batches, batch_ms;
+    const char *transport;
+    bool table;
+    gr_pg *pg;
+    float *mem;
+    void *base;
+} bench;
+
+typedef gr_status call_fn(bench *b, size_t n_elem);
+
+static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
+{
+    const gr_option rows[N_OPTIONS + 1] = {
+        { "min", GR_OPTION_INT, &b->min, 4, 1e12, NULL, "BYTES", "smallest size" },
+        { "max", GR_OPTION_INT, &b->max, 4, 1e12, NULL, "BYTES", "largest size; times 4 between" },
+        { "batches", GR_OPTION_INT, &b->batches, 1, MAX_BATCHES, NULL, "N", "batches per size" },
+        { "batch_ms", GR_OPTION_INT, &b->batch_ms, 1, 10000, NULL, "N", "aim for their length" },
+        { "transport", GR_OPTION_TEXT, &b->transport, 0, 0, NULL, "NAME",
+          "shm, tcp, hosts, mpi or auto" },
+        { "table", GR_OPTION_FLAG, &b->table, 0, 0, NULL, NULL,
+          "print which algorithm is taken when, and end" },
+        { .name = NULL },
+    };
+
+    memcpy(table, rows, sizeof(rows));
+}
+
+static void set_defaults(bench *b, const gr_command *c)
+{
+    *b = (bench){ .command = c,
+                  .min = 4 << 10,
+                  .max = 64 << 20,
+                  .batches = 15,
+                  .batch_ms = 20,
+                  .transport = "auto" };
+}
+
+void gr_bench_comm_help(gr_text *out)
+{
+    gr_option table[N_OPTIONS + 1];
+    bench b;
+
+    gr_text_add(out, "\nusage: gradus bench comm [OPTION...]\n\n"
+                     "Times all-reduces between the ranks that gradrun starts.\n\n");
+    set_defaults(&b, NULL);
+    make_table(&b, table);
+    gr_option_help(table, out);
+}
+
+static gr_status in_exchange(bench *b, size_t n_elem)
+{
+    gr_coll c = { .label = "bench", .n_elem = n_elem, .dtype = GR_F32, .op = GR_REDUCE_SUM };
+
+    GR_TRY(gr_pg_start(b->pg, &c, NULL));
+    return gr_pg_finish(b->pg, &c, NULL);
+}
+
+static gr_status anywhere(bench *b, size_t n_elem)
+{
+    return gr_pg_allreduce(b->pg, (gr_vec){ b->mem, n_elem, GR_F32 }, GR_REDUCE_SUM);
+}
+
+/* Microseconds of one call: the best and the median. All ranks make the same number of
+ * calls: rank 0 says how many. */
+static gr_status measure(bench *b, call_fn *call, size_t n_bytes, double us[2])
+{
+    size_t n_elem = n_bytes / sizeof(float);
+    double batch[MAX_BATCHES];
+    int64_t n_calls, start;
+
+    for (int i = 0; i < 2; i++) /* the first one warms up */
+        GR_TRY(call(b, n_elem));
+    start = gr_now_ns();
+    GR_TRY(call(b, n_elem));
+    n_calls = 1 + b->batch_ms * 1000000 / (gr_now_ns() - start + 1);
+    GR_TRY(gr_pg_broadcast(b->pg, (gr_vec){ &n_calls, 1, GR_I64 }, 0));
+    for (int64_t k = 0; k < b->batches; k++) {
+        GR_TRY(gr_pg_barrier(b->pg));
+        start = gr_now_ns();
+        for (int64_t i = 0; i < n_calls; i++)
+            GR_TRY(call(b, n_elem));
+        batch[k] = (double)(gr_now_ns() - start) / (double)n_calls * 1e-3;
+    }
+    us[1] = gr_median(batch, (int)b->batches);
+    us[0] = batch[0]; /* sorted now */
+    return GR_OK;
+}
+
+static gr_status run_sizes(bench *b)
+{
+    int w = gr_pg_size(b->pg);
+    double factor = 2.0 * (w - 1) / w;
+    FILE *out = b->command->out;
+
+    if (gr_pg_rank(b->pg) == 0)
+        fprintf(out,
+                "%d ranks, %d cores, transport %s, f32 sum; us: best, median (bus GB/s)\n"
+                "%10s %27s %27s\n",
+                w, gr_cpu_count(), b->pg->ops->name, "bytes", "exchange", "anywhere");
+    for (int64_t n = b->min; n <= b->max; n *= 4) {
+        double x[2], s[2];
+
+        GR_TRY(measure(b, in_exchange, (size_t)n, x));
+        GR_TRY(measure(b, anywhere, (size_t)n, s));
+        if (gr_pg_rank(b->pg) == 0)
+            fprintf(out, "%10lld %9.1f %9.1f (%5.1f) %9.1f %9.1f (%5.1f)\n", (long long)n, x[0],
+                    x[1], factor * (double)n / x[0] * 1e-3, s[0], s[1],
+                    factor * (double)n / s[0] * 1e-3);
+    }
+    return gr_pg_barrier(b->pg);
+}
+
+static gr_status run(bench *b)
+{
+    gr_pg_config config = GR_PG_CONFIG_INIT;
+    gr_option table[N_OPTIONS + 1];
+    const gr_command *c = b->command;
+    gr_text text = GR_TEXT_INIT;
+    gr_status st;
+    int n_used;
+
+    make_table(b, table);
+    GR_TRY(gr_option_parse(table, c->argc - 1, c->argv + 1, &n_used));
+    if (n_used < c->argc - 1)
+        return gr_fail(GR_ERR_ARG, "unexpected word '%s'", c->argv[n_used + 1]);
+    if (b->table) {
+        gr_choose_print(&text);
+        st = gr_text_status(&text);
+        fputs(gr_text_str(&text), c->out);
+        gr_text_fini(&text);
+        return st;
+    }
+    config.transport = strcmp(b->transport, "auto") == 0 ? NULL : b->transport;
+    GR_TRY(gr_pg_create(&b->pg, &config));
+    GR_TRY(gr_log_setup(gr_pg_rank(b->pg)));
+    b->mem = (float *)gr_malloc_aligned((size_t)b->max);
+    if (!b->mem)
+        return GR_ERR_NOMEM;
+    memset(b->mem, 0, (size_t)b->max);
+    GR_TRY(gr_pg_exchange(b->pg, NULL, (size_t)b->max, &b->base));
+    return run_sizes(b);
+}
+
+gr_status gr_bench_comm(const gr_command *c)
+{
+    gr_error error;
+    gr_status st;
+    bench b;
+
+    set_defaults(&b, c);
+    st = run(&b);
+    if (st != GR_OK && st != GR_ERR_PEER)
+        gr_pg_abort(b.pg, gr_error_message());
+    gr_error_take(&error, st);
+    gr_free(b.mem);
+    gr_pg_destroy(b.pg);
+    return st == GR_OK ? GR_OK : gr_error_raise(&error);
+}
