@@ -7,8 +7,8 @@
 #include "train/options.h"
 
 #include "base/option.h"
-#include "optim/optim.h"
 #include "gradus/schedule.h"
+#include "optim/optim.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -58,7 +58,8 @@ static const row rows[] = {
     { "device", TEXT, AT(device), 0, 0, NULL, "NAME", "cpu, cuda, cuda:N or auto", 0 },
     { "group", CHOICE, AT(group), 0, 0, "auto|nccl|ipc", NULL, "exchange between GPUs", 0 },
     { "threads", INT, AT(threads), 0, 1024, NULL, "N", "per rank; 0: GR_THREADS, else 1", 0 },
-    { "timeout_s", INT, AT(timeout_s), 1, 1e6, NULL, "N", "longest wait for another rank, seconds", 0 },
+    { "timeout_s", INT, AT(timeout_s), 0, 1e6, NULL, "N",
+      "longest wait for another rank, seconds; 0: GR_TIMEOUT, else 300", 0 },
     { "log_every", INT, AT(log_every), 1, MANY, NULL, "N", "steps between metrics records", SAVED },
     { "eval_every", INT, AT(eval_every), 0, MANY, NULL, "N", "epochs between evaluations; 0: at the end only", SAVED },
     { "save_every", INT, AT(save_every), 0, MANY, NULL, "N", "steps between checkpoints; 0: at the end only", SAVED },
@@ -116,7 +117,6 @@ void gr_train_options_init(gr_train_options *o, const gr_recipe *recipe)
         .weight_decay = d->optim.weight_decay,
         .device = "auto",
         .group = GR_GROUP_AUTO,
-        .timeout_s = 300,
         .log_every = 20,
         .eval_every = 1,
         .save_every = 500,
