@@ -56,21 +56,26 @@ typedef struct library {
 #undef X
 } library;
 
-static gr_status load(library *lib)
+/* False, with a message, when it is not there. */
+static bool load(library *lib)
 {
     void *symbol;
 
     lib->handle = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
-    if (!lib->handle)
-        return gr_fail(GR_ERR_IO, "--bind needs hwloc (package libhwloc15): %s", dlerror());
-#define X(name)                                                                 \
-    symbol = dlsym(lib->handle, #name);                                         \
-    if (!symbol)                                                                \
-        return gr_fail(GR_ERR_IO, "the hwloc that is installed has no " #name); \
+    if (!lib->handle) {
+        (void)gr_fail(GR_ERR_IO, "--bind needs hwloc (package libhwloc15): %s", dlerror());
+        return false;
+    }
+#define X(name)                                                                   \
+    symbol = dlsym(lib->handle, #name);                                           \
+    if (!symbol) {                                                                \
+        (void)gr_fail(GR_ERR_IO, "the hwloc that is installed has no %s", #name); \
+        return false;                                                             \
+    }                                                                             \
     lib->name = (__typeof__(lib->name))(uintptr_t)symbol;
     HWLOC_MAP(X)
 #undef X
-    return GR_OK;
+    return true;
 }
 
 /* Adds the processors of an object that we may use. */
@@ -123,14 +128,16 @@ static void share_out(const library *lib, hwloc_topology_t t, int kind, gr_bindi
 static gr_status compute(gr_binding *b, int kind)
 {
     library lib = { 0 };
-    gr_status st = load(&lib);
+    gr_status st = GR_ERR_IO;
     hwloc_topology_t t;
 
-    if (st == GR_OK && lib.hwloc_topology_init(&t) == 0) {
-        if (lib.hwloc_topology_load(t) == 0)
+    if (load(&lib) && lib.hwloc_topology_init(&t) == 0) {
+        if (lib.hwloc_topology_load(t) == 0) {
             share_out(&lib, t, kind, b);
-        else
+            st = GR_OK;
+        } else {
             st = gr_fail(GR_ERR_IO, "hwloc cannot read the topology of this host");
+        }
         lib.hwloc_topology_destroy(t);
     }
     if (lib.handle)

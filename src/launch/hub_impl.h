@@ -73,6 +73,17 @@ void gr_hub_send(gr_peer *p, const gr_text *t);
 void gr_hub_send_all(gr_hub *h, const gr_text *t);
 void gr_hub_drop(gr_hub *h, gr_peer *p);
 
+/* ---- meeting_text.c ---- */
+
+int gr_meeting_size(const gr_hub *h); /* hosts that have joined */
+/* Who is there, from where, and how many are missing. */
+void gr_meeting_describe(const gr_hub *h, gr_text *out);
+/* The host to blame for the end of a round, or NULL. */
+gr_peer *gr_meeting_root(const gr_hub *h);
+/* The root cause in full, then the other hosts in a line each; returns the exit code. A host
+ * that went away without a word is the cause: what other ranks say then is about its ranks. */
+int gr_meeting_verdict(const gr_hub *h, gr_text *out);
+
 /* ---- meeting.c ---- */
 
 void gr_meeting_begin(gr_hub *h);

@@ -13,15 +13,6 @@
 #define CHECK_MS 20000 /* for all hosts to try all others */
 #define CLOSE_MS 3000  /* for the last frames */
 
-static int n_joined(const gr_hub *h)
-{
-    int n = 0;
-
-    for (int i = 0; i < h->n_peers; i++)
-        n += h->peers[i]->has_joined;
-    return n;
-}
-
 /* ---- telling ---- */
 
 static void send_note(gr_hub *h, const char *text)
@@ -32,36 +23,6 @@ static void send_note(gr_hub *h, const char *text)
     gr_frame_end(&t, text);
     gr_hub_send_all(h, &t);
     gr_text_fini(&t);
-}
-
-/* Who is there, from where, and how many are missing. */
-static void describe(const gr_hub *h, gr_text *out)
-{
-    const gr_launch_config *c = h->config;
-    int n = n_joined(h);
-
-    gr_text_addf(out, "%d of %d hosts are here", n, c->max_hosts);
-    if (c->min_hosts < c->max_hosts)
-        gr_text_addf(out, " (%d are enough)", c->min_hosts);
-    for (int i = 0, k = 0; i < h->n_peers; i++) {
-        const gr_peer *p = h->peers[i];
-
-        if (!p->has_joined)
-            continue;
-        gr_text_addf(out, "%s'%s'", k++ ? ", " : ": ", p->host);
-        if (p->node >= 0)
-            gr_text_addf(out, " as node %d", p->node);
-        gr_text_addf(out, " from %s with %d rank%s", p->address, p->n_local,
-                     p->n_local == 1 ? "" : "s");
-    }
-    for (int node = 0, k = 0; c->node_rank >= 0 && node < c->max_hosts; node++) {
-        bool here = false;
-
-        for (int i = 0; i < h->n_peers; i++)
-            here = here || (h->peers[i]->has_joined && h->peers[i]->node == node);
-        if (!here)
-            gr_text_addf(out, "%s%d", k++ ? ", " : "; missing: node ", node);
-    }
 }
 
 static void finish(gr_hub *h, int exit_code, const char *text)
@@ -139,7 +100,7 @@ static gr_status check_hello(gr_hub *h, gr_peer *p, const gr_frame *f)
                  o->host, o->address, o->node);
         return refuse(h, p, text);
     }
-    if (n_joined(h) >= c->max_hosts)
+    if (gr_meeting_size(h) >= c->max_hosts)
         return refuse(h, p, "the job has all its hosts already");
     return GR_OK;
 }
@@ -362,43 +323,6 @@ static gr_status take_ended(gr_hub *h, gr_peer *p, const gr_frame *f)
 
 /* ---- the end of a round ---- */
 
-static gr_peer *find_root(const gr_hub *h)
-{
-    gr_peer *root = NULL;
-
-    for (int i = 0; i < h->n_peers; i++) {
-        gr_peer *p = h->peers[i];
-
-        if (p->in_round && p->blame != GR_BLAME_NONE &&
-            (!root || p->blame < root->blame ||
-             (p->blame == root->blame && p->order < root->order)))
-            root = p;
-    }
-    return root;
-}
-
-/* The root cause in full, then the other hosts in a line each. A host that went away without a
- * word is the cause: what other ranks say then is mostly about its ranks. */
-static int write_verdict(const gr_hub *h, gr_text *out)
-{
-    const gr_peer *root = find_root(h);
-    bool host_is_root = h->lost.len > 0;
-
-    if (host_is_root)
-        gr_text_add(out, gr_text_str(&h->lost));
-    else if (root)
-        gr_text_addn(out, gr_text_str(&root->report), root->report.len);
-    for (int order = 0; order < h->n_bad; order++)
-        for (int i = 0; i < h->n_peers; i++) {
-            const gr_peer *p = h->peers[i];
-
-            if (p->in_round && p->blame != GR_BLAME_NONE && p->order == order &&
-                (p != root || host_is_root))
-                gr_text_addf(out, "  then on host '%s': %s\n", p->host, p->line);
-        }
-    return host_is_root ? 1 : root ? root->exit_code : 0;
-}
-
 static void go_on(gr_hub *h, const char *verdict, bool uses_restart)
 {
     int pause = uses_restart ? gr_backoff_next(&h->pauses, gr_now_ns() - h->round_ns) : 0;
@@ -421,14 +345,14 @@ static void decide(gr_hub *h)
 {
     gr_text verdict = GR_TEXT_INIT;
     bool elastic = h->config->min_hosts < h->config->max_hosts;
-    bool ended_well = h->phase == GR_RUN && !find_root(h) && h->lost.len == 0;
+    bool ended_well = h->phase == GR_RUN && !gr_meeting_root(h) && h->lost.len == 0;
     bool regroups = elastic && (h->is_regrouping || h->lost.len > 0);
     int code;
 
     for (int i = 0; i < h->n_peers; i++)
         if (h->peers[i]->in_round && !h->peers[i]->has_ended)
             return;
-    code = write_verdict(h, &verdict);
+    code = gr_meeting_verdict(h, &verdict);
     if (h->stop_signal != 0 || ended_well || (!regroups && h->restart == h->config->max_restarts))
         finish(h, code, gr_text_str(&verdict));
     else
@@ -501,7 +425,7 @@ gr_status gr_meeting_take(gr_hub *h, gr_peer *p, const gr_frame *f)
 static void tick_gather(gr_hub *h)
 {
     const gr_launch_config *c = h->config;
-    int n = n_joined(h);
+    int n = gr_meeting_size(h);
     gr_text text = GR_TEXT_INIT;
 
     if (n >= c->min_hosts && !h->has_last_call) {
@@ -514,12 +438,12 @@ static void tick_gather(gr_hub *h)
         (n >= c->max_hosts || (h->has_last_call && gr_deadline_passed(h->last_call)))) {
         begin_check(h);
     } else if (gr_deadline_passed(h->join_limit)) {
-        describe(h, &text);
+        gr_meeting_describe(h, &text);
         gr_text_addf(&text, " after %d s; that is not enough\n", c->join_ms / 1000);
         finish(h, 1, gr_text_str(&text));
     } else if (gr_deadline_passed(h->next_note) && gr_deadline_passed(h->not_before)) {
         gr_text_add(&text, "waiting: ");
-        describe(h, &text);
+        gr_meeting_describe(h, &text);
         send_note(h, gr_text_str(&text));
         h->next_note = gr_deadline_in_ms(NOTE_MS);
     }
