@@ -69,6 +69,19 @@ static int run_train(const gr_command *c)
     return exit_code(st, number);
 }
 
+static int help_debug(const gr_command *c)
+{
+    gr_text t = GR_TEXT_INIT;
+
+    gr_debug_help(c, &t);
+    return print_text(&t);
+}
+
+static int run_debug(const gr_command *c)
+{
+    return end_output(gr_debug(c));
+}
+
 static int help_bench(const gr_command *c)
 {
     gr_text t = GR_TEXT_INIT;
@@ -98,6 +111,8 @@ static const struct command {
     int (*show_help)(const gr_command *c);
 } commands[] = {
     { "train", "train a recipe, here or on all ranks under gradrun", run_train, help_train },
+    { "debug", "find the first value that is not finite: gradus debug --nan RECIPE", run_debug,
+      help_debug },
     { "bench", "measure this machine with this program", run_bench, help_bench },
     { "help", "this text, or that of a command: gradus help train", run_help, run_help },
     { "version", "print the version", run_version, run_version },

@@ -50,8 +50,9 @@ typedef struct gr_check_report {
  * seen by itself; in f32 the results are those of gr_step_train() to the last bit. Minus
  * infinity is let through where an input, or a constant of the trace, brings it in (masks).
  *
- * Slow, and takes memory for a copy of the state. Collective when the step is: all ranks
- * leave their state alone when one of them finds something, the others with GR_CHECK_PEER.
+ * Slow, and takes memory for a copy of the state. Collective, for every micro-step: all
+ * ranks leave their state alone when one of them finds something, the others with
+ * GR_CHECK_PEER.
  */
 GR_API gr_status gr_step_run_checked(gr_step *s, const gr_named *feeds, int n_feeds, double lr,
                                      gr_check_report *report) GR_MUST_CHECK;

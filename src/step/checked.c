@@ -376,12 +376,12 @@ static gr_status run_nodes(checker *c, const gr_run *r)
     return GR_OK;
 }
 
-/* Whether any rank found something; collective on updating micro-steps, as the step is. */
+/* Whether any rank found something. */
 static gr_status agree(const checker *c, bool *any)
 {
     int32_t found = c->report->kind != GR_CHECK_CLEAN;
 
-    if (gr_pg_size(c->s->c.pg) > 1 && c->e->role != GR_ROLE_MICRO)
+    if (gr_pg_size(c->s->c.pg) > 1)
         GR_TRY(gr_pg_allreduce(c->s->c.pg, (gr_vec){ &found, 1, GR_I32 }, GR_REDUCE_MAX));
     *any = found != 0;
     if (*any && c->report->kind == GR_CHECK_CLEAN) {

@@ -45,6 +45,17 @@ static int64_t epoch_of(const gr_trainer *t, int64_t step)
     return step / t->steps_per_epoch;
 }
 
+static gr_status train(gr_trainer *t, double lr)
+{
+    if (!t->check)
+        return gr_step_train(t->step, t->batch.feeds, t->recipe->n_feeds, lr);
+    GR_TRY(gr_step_run_checked(t->step, t->batch.feeds, t->recipe->n_feeds, lr, t->check));
+    if (t->check->kind == GR_CHECK_CLEAN)
+        return GR_OK;
+    t->told_all = true;
+    return gr_fail(GR_ERR_ARG, "a value of step %" PRId64 " is not finite", t->at + 1);
+}
+
 /* Micro-step `micro` of the epoch; adds its loss to *loss if that is wanted. */
 static gr_status micro_step(gr_trainer *t, int64_t micro, double lr, double *loss)
 {
@@ -56,7 +67,7 @@ static gr_status micro_step(gr_trainer *t, int64_t micro, double lr, double *los
     for (int64_t i = 0; i < n; i++)
         GR_TRY(gr_batch_load(&t->batch, t->user, GR_SPLIT_TRAIN,
                              gr_sampler_at(t->sampler, first + i), i));
-    GR_TRY(gr_step_train(t->step, t->batch.feeds, t->recipe->n_feeds, lr));
+    GR_TRY(train(t, lr));
     t->n_samples += n * t->n_ranks; /* every rank has as many */
     if (!loss)
         return GR_OK;
@@ -82,7 +93,7 @@ static gr_status check_loss(gr_trainer *t)
                    t->loss, t->at, t->saved_at, t->o.lr);
 }
 
-static gr_status one_step(gr_trainer *t, bool want_loss)
+gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
 {
     int64_t in_epoch = t->at % t->steps_per_epoch;
     double lr = gr_schedule_lr(&t->schedule, t->at), loss = 0;
@@ -182,7 +193,7 @@ static bool records_at(const gr_trainer *t, int64_t step)
     return step % t->o.log_every == 0 || saves_at(t, step) || evaluates_at(t, step);
 }
 
-static gr_status agree_to_stop(gr_trainer *t, int *signal)
+gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal)
 {
     int32_t number = gr_stop_signal();
 
@@ -195,7 +206,7 @@ static gr_status step_and_after(gr_trainer *t, pace *p)
 {
     int64_t next = t->at + 1;
 
-    GR_TRY(one_step(t, records_at(t, next)));
+    GR_TRY(gr_trainer_step(t, records_at(t, next)));
     if (records_at(t, next))
         GR_TRY(record(t, p));
     else if (gr_trainer_writes(t) && gr_progress_due(&t->progress))
@@ -250,7 +261,7 @@ gr_status gr_trainer_run(gr_trainer *t, int *signal)
     *signal = 0;
     while (t->at < t->end && *signal == 0) {
         GR_TRY(step_and_after(t, &p));
-        GR_TRY(agree_to_stop(t, signal));
+        GR_TRY(gr_trainer_agree_to_stop(t, signal));
     }
     if (*signal != 0 && t->at < t->end)
         return stop(t, *signal);

@@ -1,4 +1,4 @@
-/* The commands `gradus train` and `gradus bench`, as main() calls them. */
+/* The commands `gradus train`, `gradus debug` and `gradus bench`, as main() calls them. */
 #ifndef GR_TRAIN_TRAIN_H
 #define GR_TRAIN_TRAIN_H
 
@@ -28,6 +28,14 @@ gr_status gr_train(const gr_command *c, int *signal) GR_MUST_CHECK;
 
 /* What --help prints: with the recipe's own defaults if the first word is one. */
 void gr_train_help(const gr_command *c, gr_text *out);
+
+/*
+ * `debug --nan RECIPE [train's options]`: steps as train takes them, but checked operator by
+ * operator; says which value was the first that is not finite, on which rank, and fails
+ * then. Runs max_steps steps, 20 without that, and saves nothing. Collective over the job.
+ */
+gr_status gr_debug(const gr_command *c) GR_MUST_CHECK;
+void gr_debug_help(const gr_command *c, gr_text *out);
 
 /* Measures: `bench step mlp`. Collective over the job. */
 gr_status gr_bench(const gr_command *c) GR_MUST_CHECK;

@@ -12,8 +12,9 @@
 #include "base/arena.h"
 #include "data/sampler.h"
 #include "gradus/comm.h"
-#include "gradus/step.h"
+#include "gradus/inspect.h"
 #include "gradus/schedule.h"
+#include "gradus/step.h"
 #include "track/metrics.h"
 #include "track/progress.h"
 #include "train/batch.h"
@@ -58,6 +59,8 @@ typedef struct gr_trainer {
     gr_progress progress; /* rank 0 */
     gr_scores scores;     /* of the latest evaluation */
     bool has_scores;
+    gr_check_report
+        *check;  /* debugging: steps are checked, and this says what was found; or NULL */
     double loss; /* mean over the ranks, as of the latest record; NaN before */
 } gr_trainer;
 
@@ -94,6 +97,11 @@ gr_status gr_trainer_evaluate(gr_trainer *t) GR_MUST_CHECK;
 /* Samples of a split of n that this rank evaluates: rank, rank + n_ranks, ... */
 int64_t gr_eval_count(int64_t n, int rank, int n_ranks);
 
+/* loop.c: one step, collective; t->loss is new when want_loss. A checked one that finds
+ * something is a failure, on every rank. */
+gr_status gr_trainer_step(gr_trainer *t, bool want_loss) GR_MUST_CHECK;
+/* loop.c: whether a signal came on any rank; collective. */
+gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal) GR_MUST_CHECK;
 /* loop.c: collective. *signal as gr_train() says. */
 gr_status gr_trainer_run(gr_trainer *t, int *signal) GR_MUST_CHECK;
 

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# gradus debug --nan: clean steps say so; a run that diverges is told where, with operator,
+# source line and ranges, on one rank and on two; nothing is saved.
+set -euo pipefail
+
+fail() { echo "FAILED: $*" >&2; exit 1; }
+gradus=$GR_BIN/gradus
+folder=$(mktemp -d "$PWD/run.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+small="--n_train 256 --n_eval 64 --batch_size 32"
+
+timeout 60 "$gradus" debug --nan shapes --max_steps 3 $small >out.txt || fail "a clean run"
+grep -q "3 steps from 1 on: every value is finite" out.txt || { cat out.txt; fail "not clean"; }
+[ -z "$(find . -name '*.safetensors')" ] || fail "a debug run saved something"
+
+# diverged NAME COMMAND...: must end with 2 and name a place.
+diverged() {
+    local name=$1 rc=0
+    shift
+    timeout 60 "$@" --max_steps 40 --optim sgd --lr 1000000 --warmup_steps 0 $small \
+        >out.txt 2>err.txt || rc=$?
+    [ "$rc" != 0 ] || { cat out.txt; fail "$name: a run that diverges ended with 0"; }
+    grep -q "is not finite" out.txt || { cat out.txt err.txt; fail "$name: no finding"; }
+    grep -q "shapes.c:[0-9]*)" out.txt || { cat out.txt; fail "$name: no source line"; }
+    grep -q "source 0: " out.txt || { cat out.txt; fail "$name: no ranges"; }
+    grep -q "a value of step" err.txt || { cat err.txt; fail "$name: no message"; }
+}
+
+diverged "one rank" "$gradus" debug --nan shapes
+diverged "two ranks" "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" debug --nan shapes
+
+rc=0
+timeout 30 "$gradus" debug shapes >out.txt 2>&1 || rc=$?
+[ "$rc" = 2 ] && grep -q "say what to look for" out.txt || { cat out.txt; fail "without --nan"; }
+"$gradus" help debug | grep -q "usage: gradus debug --nan RECIPE" || fail "help"
