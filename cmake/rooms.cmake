@@ -3,11 +3,12 @@
 
 # The files of a room that belong to the CUDA module instead.
 set(GR_MODULE_FOLDERS backend/cuda comm/nccl comm/ipc)
+set(GR_MPI_FOLDER comm/mpi) # of the MPI module
 
 # gr_sources(out folder): the C files under src/<folder> that this build compiles.
 function(gr_sources out folder)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.c)
-  foreach(f ${GR_MODULE_FOLDERS})
+  foreach(f ${GR_MODULE_FOLDERS} ${GR_MPI_FOLDER})
     list(FILTER files EXCLUDE REGEX "/src/${f}/")
   endforeach()
   foreach(major 2 3)

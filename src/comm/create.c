@@ -2,6 +2,7 @@
 #include "comm/create.h"
 
 #include "base/log.h"
+#include "comm/mpi_module.h"
 #include "comm/solo.h"
 #include "comm/timeout.h"
 
@@ -14,7 +15,12 @@
 static bool is_known(const char *name)
 {
     return strcmp(name, "shm") == 0 || strcmp(name, "tcp") == 0 || strcmp(name, "hosts") == 0 ||
-           strncmp(name, "hosts:", 6) == 0;
+           strcmp(name, "mpi") == 0 || strncmp(name, "hosts:", 6) == 0;
+}
+
+static gr_status too_many(int n_ranks)
+{
+    return gr_fail(GR_ERR_ARG, "a group of %d ranks; 1 to %d are possible", n_ranks, MAX_RANKS);
 }
 
 /* The configuration with everything decided that does not need the other ranks. */
@@ -24,7 +30,7 @@ static gr_status complete(const gr_pg_config *given, int n_ranks, gr_pg_config *
 
     *config = given ? *given : (gr_pg_config)GR_PG_CONFIG_INIT;
     if (n_ranks < 1 || n_ranks > MAX_RANKS)
-        return gr_fail(GR_ERR_ARG, "a group of %d ranks; 1 to %d are possible", n_ranks, MAX_RANKS);
+        return too_many(n_ranks);
     if (config->timeout_ms < 0)
         return gr_fail(GR_ERR_ARG, "timeout_ms is %d; it must be positive", config->timeout_ms);
     if (config->timeout_ms == 0)
@@ -35,7 +41,8 @@ static gr_status complete(const gr_pg_config *given, int n_ranks, gr_pg_config *
         config->transport = NULL;
     if (config->transport && !is_known(config->transport))
         return gr_fail(GR_ERR_ARG,
-                       "there is no transport '%s'; there are 'shm', 'tcp', 'hosts' and 'auto'",
+                       "there is no transport '%s'; there are 'shm', 'tcp', 'hosts', 'mpi' "
+                       "and 'auto'",
                        config->transport);
     return GR_OK;
 }
@@ -58,8 +65,15 @@ gr_status gr_pg_create(gr_pg **out, const gr_pg_config *given)
     gr_job job;
 
     *out = NULL;
+    GR_TRY(complete(given, 1, &config));
+    if (config.transport && strcmp(config.transport, "mpi") == 0) {
+        GR_TRY(gr_wrap(gr_mpi_create(out, &config), "transport 'mpi'"));
+        say_what(*out);
+        return GR_OK;
+    }
     GR_TRY(gr_job_from_env(&job));
-    GR_TRY(complete(given, job.n_ranks, &config));
+    if (job.n_ranks > MAX_RANKS)
+        return too_many(job.n_ranks);
     if (job.n_ranks == 1)
         return gr_solo_create(out, &config);
     GR_TRY(gr_wrap(gr_join(out, &job, &config), "rank %d of %d joins the group", job.rank,
@@ -73,6 +87,8 @@ gr_status gr_pg_create_threads(gr_pg **out, int n, const gr_pg_config *given)
     gr_pg_config config;
 
     GR_TRY(complete(given, n, &config));
+    if (config.transport && strcmp(config.transport, "mpi") == 0)
+        return gr_fail(GR_ERR_ARG, "transport 'mpi' joins processes, not threads");
     if (!config.transport || strcmp(config.transport, "shm") == 0)
         return gr_shm_create_threads(out, n, &config);
     return gr_wired_create_threads(out, n, &config);

@@ -60,7 +60,7 @@ struct gr_engine {
     gr_seen recent[GR_RECENT]; /* by sequence number */
     gr_job_work *open, *spare;
     uint64_t n_moved; /* grows while anything moves */
-    bool aborted; /* a peer has told so already: not to be told again */
+    bool aborted;     /* a peer has told so already: not to be told again */
 };
 
 /* Takes the wire over, also when it fails. `hosts` is copied; its array is borrowed. */

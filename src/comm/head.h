@@ -40,8 +40,8 @@ typedef struct gr_head {
     char label[GR_LABEL];
 } gr_head;
 
-void gr_head_put(uint8_t bytes[GR_HEAD_BYTES], const gr_head *f);
+GR_API void gr_head_put(uint8_t bytes[GR_HEAD_BYTES], const gr_head *f);
 /* GR_ERR_FORMAT says what is wrong. */
-gr_status gr_head_get(const uint8_t bytes[GR_HEAD_BYTES], gr_head *f) GR_MUST_CHECK;
+GR_API gr_status gr_head_get(const uint8_t bytes[GR_HEAD_BYTES], gr_head *f) GR_MUST_CHECK;
 
 #endif

@@ -28,15 +28,15 @@ typedef struct gr_place {
     gr_parcel *parcel;
 } gr_place;
 
-gr_status gr_inboxes_create(gr_inbox **out, int n) GR_MUST_CHECK;
-void gr_inboxes_destroy(gr_inbox *boxes, int n);
+GR_API gr_status gr_inboxes_create(gr_inbox **out, int n) GR_MUST_CHECK;
+GR_API void gr_inboxes_destroy(gr_inbox *boxes, int n);
 
 /* A head came. GR_ERR_FORMAT when the receive has another length. */
-gr_status gr_inbox_open(gr_inbox *b, const gr_head *f, gr_place *place) GR_MUST_CHECK;
+GR_API gr_status gr_inbox_open(gr_inbox *b, const gr_head *f, gr_place *place) GR_MUST_CHECK;
 /* Its bytes are complete. */
-void gr_inbox_close(gr_inbox *b, gr_place *place);
+GR_API void gr_inbox_close(gr_inbox *b, gr_place *place);
 /* A receive: is_done at once if its message is there. */
-gr_status gr_inbox_post(gr_inbox *b, gr_msg *m) GR_MUST_CHECK;
+GR_API gr_status gr_inbox_post(gr_inbox *b, gr_msg *m) GR_MUST_CHECK;
 /* A parcel of that call, or NULL. */
 const gr_parcel *gr_inbox_find(const gr_inbox *b, uint64_t seq);
 /* No receive waits here and much has come unasked: better not to read on. */

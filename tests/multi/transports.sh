@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# A training run has the same bits over every transport: shared memory, TCP, pretended hosts, and
+# MPI where it is installed (built and with mpirun; else that part says so and is left out).
+set -euo pipefail
+
+fail() { echo "FAILED: $*" >&2; exit 1; }
+folder=$(mktemp -d "$PWD/run.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+words=(train shapes --device cpu --n_train 600 --n_eval 100 --batch_size 32 --epochs 1
+       --save_every 0 --eval_every 0 --progress plain)
+
+over() { # NAME RANKS
+    GR_COMM=$1 "$GR_BIN/gradrun" --nproc-per-node "$2" "$GR_BIN/gradus" "${words[@]}" \
+        --output_dir "$1.$2" >"$1.log" 2>&1 || { cat "$1.log"; fail "$1 with $2 ranks"; }
+}
+same() { # NAME RANKS
+    local file
+    file=$(basename "$(ls -d "shm.$2"/checkpoints/step-*.safetensors)")
+    cmp "shm.$2/checkpoints/$file" "$1.$2/checkpoints/$file" || fail "$1 with $2 ranks: other bits"
+}
+
+for ranks in 2 3; do
+    over shm $ranks
+    for name in tcp hosts:2; do
+        over $name $ranks
+        same $name $ranks
+    done
+done
+GR_COMM=pigeon "$GR_BIN/gradrun" --nproc-per-node 2 "$GR_BIN/gradus" "${words[@]}" \
+    --output_dir x >x.log 2>&1 && fail "an unknown transport"
+grep -q "no transport 'pigeon'" x.log || fail "which transport is unknown"
+
+if ! command -v mpirun >/dev/null || [ ! -e "$GR_BIN/../lib/libgradus-mpi.so" ]; then
+    echo "left out: MPI is not installed, or the module was not built"
+    exit 0
+fi
+mpirun() { OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 \
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 command mpirun "$@"; }
+GR_COMM=mpi MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 mpirun -n 3 "$GR_BIN/gradus" "${words[@]}" \
+    --output_dir mpi.3 >mpi.log 2>&1 || { cat mpi.log; fail "under mpirun"; }
+same mpi 3
