@@ -33,12 +33,36 @@ typedef struct hosts {
 
 /* ---- joining ---- */
 
+/* Whether the meeting is on this host may be in its name's address alone, and that may come
+ * later than we do. */
+static gr_status wait_for_name(hosts *h)
+{
+    const gr_launch_config *c = h->config;
+    gr_deadline limit = gr_deadline_in_ms(c->join_ms), note = gr_deadline_in_ms(NOTE_MS);
+
+    while (!gr_interface_is_local(c->host) && !gr_interface_resolves(c->host)) {
+        if (gr_deadline_passed(limit))
+            return gr_fail(GR_ERR_IO, "host '%s' did not resolve within %d s", c->host,
+                           c->join_ms / 1000);
+        if (gr_deadline_passed(note)) {
+            gr_log(LAUNCH, WARN, "waiting for host '%s': its name does not resolve", c->host);
+            note = gr_deadline_in_ms(NOTE_MS);
+        }
+        GR_TRY(gr_agent_wait(h->agent, -1, CONNECT_MS));
+        if (gr_agent_must_stop(h->agent))
+            return gr_fail(GR_ERR_STOPPED, "stopped before the meeting of hosts was reached");
+    }
+    return GR_OK;
+}
+
 /* Decides whether the meeting is here, and begins it then. */
 static gr_status host_meeting(hosts *h)
 {
     const gr_launch_config *c = h->config;
     gr_status st;
 
+    if (c->is_host < 0)
+        GR_TRY(wait_for_name(h));
     if (c->is_host == 0 || (c->is_host < 0 && !gr_interface_is_local(c->host)))
         return GR_OK;
     st = gr_hub_start(&h->hub, c);

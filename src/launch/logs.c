@@ -56,8 +56,13 @@ static gr_status make_temporary(gr_logs *l, const gr_launch_config *c)
 
 static gr_status make_run(gr_logs *l, const gr_launch_config *c)
 {
+    char *whole;
+
     GR_TRY(gr_make_folders(c->log_dir));
-    gr_text_addf(&l->folder, "%s/%s_XXXXXX", c->log_dir, c->run_id);
+    /* Ranks may change their folder before they write to the error file. */
+    whole = realpath(c->log_dir, NULL);
+    gr_text_addf(&l->folder, "%s/%s_XXXXXX", whole ? whole : c->log_dir, c->run_id);
+    free(whole); /* from realpath(), not from gr_malloc() */
     GR_TRY(gr_text_status(&l->folder));
     if (!mkdtemp(l->folder.str))
         return gr_fail(GR_ERR_IO, "cannot make a folder '%s': %s", l->folder.str, strerror(errno));

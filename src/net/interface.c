@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void gr_address_text(const struct sockaddr *a, char out[GR_ADDRESS_TEXT])
 {
@@ -156,9 +157,32 @@ static bool check_host(const char *host, bool only_loopback)
     return only_loopback ? all : any;
 }
 
+/* The host's own name counts even while nobody can resolve it. */
+static bool is_own_name(const char *host)
+{
+    char name[256];
+    size_t len;
+
+    if (gethostname(name, sizeof(name)) != 0)
+        return false;
+    name[sizeof(name) - 1] = '\0';
+    len = strlen(name);
+    return len > 0 && strncmp(host, name, len) == 0 && (host[len] == '\0' || host[len] == '.');
+}
+
 bool gr_interface_is_local(const char *host)
 {
-    return check_host(host, false);
+    return is_own_name(host) || check_host(host, false);
+}
+
+bool gr_interface_resolves(const char *host)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list;
+
+    if (getaddrinfo(host, NULL, &hints, &list) != 0)
+        return false;
+    freeaddrinfo(list);
+    return true;
 }
 
 bool gr_interface_is_loopback(const char *host)

@@ -19,6 +19,18 @@ expect 0 "${torchrun[@]}" --standalone --nproc-per-node 2 "$ddp"
 sort out.txt >theirs.txt
 cmp ours.txt theirs.txt || fail "gradrun and torchrun give other results"
 
+# One rank on each of two hosts gives the same numbers again.
+port=$(free_port)
+hosts=()
+for node in 0 1; do
+    "$RUN" --nnodes=2 --node_rank=$node --master_addr=127.0.0.1 --master_port="$port" \
+        --nproc_per_node=1 "$ddp" >"host$node.txt" 2>&1 &
+    hosts+=($!)
+done
+for h in "${hosts[@]}"; do wait "$h" || fail "two hosts"; done
+cmp <(grep checksum host0.txt) <(grep checksum ours.txt) || fail "two hosts give other results"
+grep -q 'rank 1 of 2 local 0 done' host1.txt || fail "the second host did not end"
+
 # Every request of the store, PyTorch's client to ours and ours to PyTorch's.
 expect 0 "$RUN" "$GR_SOURCE/tests/interop/store_ops.py" "$WORKER"
 said "PyTorch's client is content"

@@ -78,6 +78,18 @@ ADDR=head node a 0 "$WORKER" store
 ends a 0
 ends b 0
 
+# The same when the host that is to have the meeting does not know its own name yet.
+for h in a b; do
+    ip netns exec "$n$h" "$RUN" --nnodes=2 --rdzv-backend=c10d --rdzv-id=late \
+        --rdzv-endpoint=late "$WORKER" store >"$h.txt" 2>&1 &
+    pid[$h]=$!
+done
+sleep 1
+echo '192.168.1.100 late' | tee -a "/etc/netns/${n}a/hosts" >>"/etc/netns/${n}b/hosts"
+ends a 0
+ends b 0
+has b 'of 2 .* met the others'
+
 # A pair that cannot reach each other is named, with address and port.
 on b ip route add unreachable 192.168.1.102/32
 N=3 node a 0 sleep 100
