@@ -341,7 +341,7 @@ static void test_drop_is_fair(void)
         ((float *)w.mem[w.o->node->src[2]->id])[i] = 1;
     GR_CHECK(run(&w, "reference"));
     for (int i = 0; i < n; i++) {
-        double x = get(GR_F32, w.mem[w.o->id], 4 * i);
+        double x = get(GR_F32, w.mem[w.o->id], (int64_t)4 * i);
 
         sum += x;
         squares += x * x;

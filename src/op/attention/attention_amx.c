@@ -162,7 +162,7 @@ INLINE void backward_rows(const gr_flash_backward *w, int64_t k, int64_t r, cons
     pair y[2][2];
 
     GR_UNROLL
-    for (int i = 0; i < 2; i++) {
+    for (int64_t i = 0; i < 2; i++) {
         const int64_t left = n * GR_FLASH_GROUP * step + i * GR_AMX_TILE + row;
 
         y[i][0] = pair_of(w, r + 16 * i, 0, plain);

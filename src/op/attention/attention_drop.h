@@ -43,11 +43,13 @@ static inline gr_attention_drop gr_attention_drop_of(const gr_launch *l)
 
     memset(&d, 0, sizeof(d));
     d.keep = 1;
+    d.per_sample = 1;
     if (!(at->dropout > 0))
         return d;
     d.draw = gr_draw_of(l->scalars, at->stream);
     d.sample = at->n_samples > 0 ? l->scalars->sample : 0;
     d.per_sample = at->n_samples > 0 ? q->dim[0] / at->n_samples : q->dim[0];
+    d.per_sample = d.per_sample > 0 ? d.per_sample : 1;
     d.heads = at->heads;
     d.nq = q->dim[1];
     d.per_query = (uint32_t)((k->dim[1] + 7) / 8);

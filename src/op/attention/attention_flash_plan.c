@@ -93,7 +93,7 @@ static void set_cuts(gr_flash *f, int n_threads, bool is_grad)
     }
     /* Heads that do not deal out evenly leave threads idle, up to half of them; two separate
      * passes cost seven products for five. */
-    f->by_head = n_heads >= 2 * n_threads || n_heads % n_threads == 0;
+    f->by_head = n_heads / 2 >= n_threads || n_heads % n_threads == 0;
     f->n_slices = (int)clamp(f->by_head ? n_heads : n_heads * f->n_blocks, 1, n_threads);
 }
 

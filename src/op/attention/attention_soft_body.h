@@ -210,7 +210,7 @@ static void soft_drop(float *keep, const gr_attention_drop *d, const gr_attentio
                           vint_set(st->rest[0]), vint_set(st->rest[1]), vint_set(st->rest[2]) };
 
             philox_rounds(x, st->key[0], st->key[1]);
-            for (int i = 0; i < 4 && r + 2 * i < n; i++, to += 2 * GR_FLASH_COLS) {
+            for (int64_t i = 0; i < 4 && r + 2 * i < n; i++, to += 2 * GR_FLASH_COLS) {
                 vec_store(to, vint_keep(vint_low(x[i]), d->threshold, kept));
                 if (r + 2 * i + 1 < n)
                     vec_store(to + GR_FLASH_COLS, vint_keep(vint_high(x[i]), d->threshold, kept));

@@ -44,7 +44,7 @@ static gr_status rotary_infer(gr_node *n)
         return gr_fail(GR_ERR_ARG, "x must be floating [batch, tokens, heads, head size]");
     if (at->axes < 1 || at->axes > 2)
         return gr_fail(GR_ERR_ARG, "there are one or two axes, not %d", at->axes);
-    if (x->shape.dim[3] % (2 * at->axes) != 0)
+    if (x->shape.dim[3] % ((int64_t)2 * at->axes) != 0)
         return gr_fail(GR_ERR_ARG, "a head of %lld numbers cannot be cut into pairs of %d axes",
                        (long long)x->shape.dim[3], at->axes);
     if (at->heads < 0 || at->heads > x->shape.dim[2])
