@@ -96,14 +96,13 @@ typedef struct gr_transformer_opts {
     int64_t heads;
     int64_t hidden; /* of the feed-forward part; 0: 4 d */
     gr_activation activation;
-    double dropout;           /* of probabilities, each part's result, and the hidden layer */
-    bool norm_first;          /* pre-norm */
-    bool causal;              /* the self-attention's mask */
-    gr_value *key_mask;       /* bool [b, n], true where a token may be seen; or NULL */
-    gr_value *bias;           /* added to the self-attention's scores; or NULL */
-    gr_value *memory_mask;    /* decoder: bool [b, nk]; or NULL */
-    const gr_init *weight;    /* of linear1, linear2 and out_proj; NULL: the modules' own */
-    const gr_init *zero_bias; /* of the same; NULL: the modules' own */
+    double dropout;        /* of probabilities, each part's result, and the hidden layer */
+    bool norm_first;       /* pre-norm */
+    bool causal;           /* the self-attention's mask */
+    gr_value *key_mask;    /* bool [b, n], true where a token may be seen; or NULL */
+    gr_value *bias;        /* added to the self-attention's scores; or NULL */
+    gr_value *memory_mask; /* decoder: bool [b, nk]; or NULL */
+    bool xavier;           /* linear1, linear2 and out_proj start xavier-uniform with zero biases */
 } gr_transformer_opts;
 
 #define gr_encoder_layer(g, name, x, opts) gr_encoder_layer_at(GR_HERE, g, name, x, opts)

@@ -8,6 +8,7 @@
 typedef struct net {
     const char *site;
     gr_graph *g;
+    const char *prefix; /* "aspp." or "" */
     int64_t planes;
 } net;
 
@@ -35,11 +36,11 @@ static gr_value *relu(const net *n, gr_value *x)
 }
 
 /* A map of one pixel, resized to any size, is the pixel everywhere. */
-static gr_value *image_branch(const net *n, const char *name, gr_value *x)
+static gr_value *image_branch(const net *n, gr_value *x)
 {
     gr_shape shape = gr_value_shape(x);
-    conv_bn c = { gr_name(n->g, "%s.global_avg_pool.1", name),
-                  gr_name(n->g, "%s.global_avg_pool.2", name), 1, 1 };
+    conv_bn c = { gr_name(n->g, "%sglobal_avg_pool.1", n->prefix),
+                  gr_name(n->g, "%sglobal_avg_pool.2", n->prefix), 1, 1 };
 
     x = gr_reduce_at(n->site, n->g, "mean", x, GR_AXIS(1) | GR_AXIS(2), true);
     x = relu(n, add_conv_bn(n, x, &c));
@@ -52,22 +53,24 @@ gr_value *gr_aspp_model_at(const char *site, gr_graph *g, const char *name, gr_v
 {
     static const int64_t usual[3] = { 12, 18, 24 };
     net n = { .site = site, .g = g, .planes = config->planes };
-    conv_bn join = { gr_name(g, "%s.conv1", name), gr_name(g, "%s.bn1", name), 1, 1 };
     gr_value *branch[5];
+    conv_bn join;
 
     if (gr_value_shape(x).n_dims != 4 || config->planes < 1) {
         gr_graph_fail(g, site, "ASPP '%s' needs an image [n, h, w, c] and at least one plane",
                       name);
         return NULL;
     }
+    n.prefix = name[0] ? gr_name(g, "%s.", name) : "";
     for (int i = 0; i < 4; i++) {
         int64_t d = i == 0 ? 1 : config->dilation[i - 1] ? config->dilation[i - 1] : usual[i - 1];
-        conv_bn c = { gr_name(g, "%s.aspp%d.atrous_conv", name, i + 1),
-                      gr_name(g, "%s.aspp%d.bn", name, i + 1), i == 0 ? 1 : 3, d };
+        conv_bn c = { gr_name(g, "%saspp%d.atrous_conv", n.prefix, i + 1),
+                      gr_name(g, "%saspp%d.bn", n.prefix, i + 1), i == 0 ? 1 : 3, d };
 
         branch[i] = relu(&n, add_conv_bn(&n, x, &c));
     }
-    branch[4] = image_branch(&n, name, x);
+    branch[4] = image_branch(&n, x);
+    join = (conv_bn){ gr_name(g, "%sconv1", n.prefix), gr_name(g, "%sbn1", n.prefix), 1, 1 };
     x = add_conv_bn(&n, gr_concat_at(site, g, branch, 5, 3), &join);
     return config->relu ? relu(&n, x) : x;
 }

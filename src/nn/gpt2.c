@@ -41,6 +41,7 @@ static gr_value *block(const net *n, const char *name, gr_value *x)
     int64_t d = n->c.width;
     gr_value *h;
 
+    gr_block_begin_at(n->site, n->g, name);
     h = gr_layer_norm_layer_at(n->site, n->g, gr_name(n->g, "%s.ln_1", name), x, 0);
     h = conv1d(n, gr_name(n->g, "%s.attn.c_attn", name), h, 3 * d, 0.02);
     h = gr_attention_packed_at(n->site, n->g, h, &attn);
@@ -50,7 +51,9 @@ static gr_value *block(const net *n, const char *name, gr_value *x)
     h = conv1d(n, gr_name(n->g, "%s.mlp.c_fc", name), h, 4 * d, 0.02);
     h = gr_map1_at(n->site, n->g, "gelu_tanh", h);
     h = conv1d(n, gr_name(n->g, "%s.mlp.c_proj", name), h, d, n->out_std);
-    return add_dropped(n, x, h);
+    x = add_dropped(n, x, h);
+    gr_block_end_at(n->site, n->g);
+    return x;
 }
 
 static int64_t or_usual(int64_t x, int64_t usual)

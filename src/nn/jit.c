@@ -12,6 +12,7 @@
 
 #define NORM_EPS 1e-6
 #define STD      0.02
+#define CUT      2.0 /* of truncated normals, as a number: 100 deviations */
 
 typedef struct net {
     const char *site;
@@ -22,9 +23,14 @@ typedef struct net {
     gr_value *mask; /* of the keys */
 } net;
 
+static gr_init weight_start(void)
+{
+    return gr_init_trunc_normal(0, STD, -CUT, CUT);
+}
+
 static gr_value *linear(const net *n, const char *name, gr_value *x, int64_t n_out, bool no_bias)
 {
-    gr_init start = gr_init_normal(0, STD), zero = gr_init_const(0);
+    gr_init start = weight_start(), zero = gr_init_const(0);
     gr_layer_opts o = { .no_bias = no_bias, .weight = &start, .bias = &zero };
 
     return gr_linear_at(n->site, n->g, name, x, n_out, &o);
@@ -58,29 +64,25 @@ static gr_value *apply(const net *n, const adapt *a, gr_value *x)
     return gr_scale_shift_at(n->site, n->g, x, a->scale, a->shift);
 }
 
-/* silu of the first half times the second. */
-static gr_value *swiglu(const net *n, gr_value *x)
-{
-    gr_value *half[2] = { NULL };
-
-    gr_split_at(n->site, n->g, x, -1, 2, NULL, half);
-    return gr_map2_at(n->site, n->g, "mul", gr_map1_at(n->site, n->g, "silu", half[0]), half[1]);
-}
-
 static gr_value *block(const net *n, const char *name, gr_value *x)
 {
     gr_attention_opts attn = { .heads = n->c.heads, .key_mask = n->mask };
-    adapt a = make_adapt(n, name);
-    gr_value *h = apply(n, &a, x);
+    gr_value *h;
+    adapt a;
 
+    gr_block_begin_at(n->site, n->g, name);
+    a = make_adapt(n, name);
+    h = apply(n, &a, x);
     h = linear(n, gr_name(n->g, "%s.attn.qkv", name), h, 3 * n->c.width, true);
     h = gr_attention_packed_at(n->site, n->g, h, &attn);
     h = linear(n, gr_name(n->g, "%s.attn.proj", name), h, n->c.width, false);
     x = gr_map2_at(n->site, n->g, "add", x, h);
     h = linear(n, gr_name(n->g, "%s.ffn.w12", name), apply(n, &a, x), 2 * n->c.hidden, false);
-    h = swiglu(n, h);
+    h = gr_swiglu_at(n->site, n->g, h);
     h = linear(n, gr_name(n->g, "%s.ffn.w3", name), h, n->c.width, false);
-    return gr_map2_at(n->site, n->g, "add", x, h);
+    x = gr_map2_at(n->site, n->g, "add", x, h);
+    gr_block_end_at(n->site, n->g);
+    return x;
 }
 
 /* One vector per patch: learned for its row, plus learned for its column. */
@@ -108,8 +110,7 @@ static gr_value *embed(const net *n, const char *kind, gr_value *image)
     gr_value *pos, *x;
 
     if (!image) {
-        gr_layer_param(&l, "weight", GR_SHAPE(n->c.width, k), NULL,
-                       gr_init_normal(0, STD));
+        gr_layer_param(&l, "weight", GR_SHAPE(n->c.width, k), NULL, weight_start());
         places(n, kind);
         return NULL;
     }

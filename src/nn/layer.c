@@ -58,6 +58,18 @@ int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x
     return 0;
 }
 
+gr_value *gr_layer_xavier_linear(const gr_layer *l, gr_value *x, int64_t n_out)
+{
+    int64_t k = gr_layer_channels(l, "linear", x, 1);
+    gr_init weight, zero = gr_init_const(0);
+
+    if (k < 1)
+        return NULL;
+    weight = gr_init_xavier_uniform((double)k, (double)n_out, 1);
+    return gr_linear_at(l->site, l->g, l->name, x, n_out,
+                        &(gr_layer_opts){ .weight = &weight, .bias = &zero });
+}
+
 gr_layer gr_layer_inside(const gr_layer *l, const char *name)
 {
     gr_layer inner = *l;

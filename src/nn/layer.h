@@ -22,6 +22,9 @@ gr_value *gr_layer_buffer(const gr_layer *l, const char *suffix, gr_dtype t, gr_
  * has fewer than min_dims dimensions or an empty last one. */
 int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x, int min_dims);
 
+/* gr_linear() that starts xavier-uniform with a zero bias. */
+gr_value *gr_layer_xavier_linear(const gr_layer *l, gr_value *x, int64_t n_out);
+
 /* A layer inside this one: "<module>.<name>". */
 gr_layer gr_layer_inside(const gr_layer *l, const char *name);
 

@@ -182,12 +182,16 @@ static gr_value *update(const net *n, const char *name, gr_value *x)
 
 static gr_value *message_layer(const net *n, const char *name, gr_value *h, const edges *e)
 {
-    gr_value *both[2] = { h, messages(n, gr_name(n->g, "%s.message_mlp", name), h, e) }, *x;
+    gr_value *both[2] = { h, NULL }, *x;
 
+    gr_block_begin_at(n->site, n->g, name);
+    both[1] = messages(n, gr_name(n->g, "%s.message_mlp", name), h, e);
     x = gr_concat_at(n->site, n->g, both, 2, 1);
     x = update(n, gr_name(n->g, "%s.update_mlp", name), x);
-    return gr_layer_norm_layer_at(n->site, n->g, gr_name(n->g, "%s.norm", name),
-                                  map2(n, "add", h, x), 0);
+    x = gr_layer_norm_layer_at(n->site, n->g, gr_name(n->g, "%s.norm", name), map2(n, "add", h, x),
+                               0);
+    gr_block_end_at(n->site, n->g);
+    return x;
 }
 
 static gr_value *encode(const net *n, gr_value *coords)
@@ -207,20 +211,23 @@ static gr_value *encode(const net *n, gr_value *coords)
 
 static gr_value *head(const net *n, const char *kind, gr_value *x, int64_t n_out)
 {
-    const char *name = gr_name(n->g, "%sdecoder.%s_head", n->prefix, kind);
+    gr_layer l = { n->site, n->g, gr_name(n->g, "%sdecoder.%s_head", n->prefix, kind) };
+    gr_layer first = gr_layer_inside(&l, "1"), last = gr_layer_inside(&l, "4");
 
-    x = gr_layer_norm_layer_at(n->site, n->g, gr_name(n->g, "%s.0", name), x, 0);
-    x = gr_linear_at(n->site, n->g, gr_name(n->g, "%s.1", name), x, n->c.width, NULL);
+    x = gr_layer_norm_layer_at(n->site, n->g, gr_layer_inside(&l, "0").name, x, 0);
+    x = gr_layer_xavier_linear(&first, x, n->c.width);
     x = gr_dropout_at(n->site, n->g, gr_map1_at(n->site, n->g, "gelu", x), n->c.dropout);
-    return gr_linear_at(n->site, n->g, gr_name(n->g, "%s.4", name), x, n_out, NULL);
+    return gr_layer_xavier_linear(&last, x, n_out);
 }
 
 static gr_protein_output decode(const net *n, const gr_protein_input *in, gr_value *memory)
 {
+    gr_layer proj = { n->site, n->g, gr_name(n->g, "%sdecoder.memory_proj", n->prefix) };
     gr_init start = gr_init_normal(0, 0.02);
     gr_transformer_opts o = { .heads = n->c.heads,
                               .activation = GR_ACT_GELU,
                               .dropout = n->c.dropout,
+                              .xavier = true,
                               .memory_mask = in->mask };
     gr_value *x =
         gr_embedding_layer_at(n->site, n->g, gr_name(n->g, "%sdecoder.token_embed", n->prefix),
@@ -229,8 +236,7 @@ static gr_protein_output decode(const net *n, const gr_protein_input *in, gr_val
     x = map2(n, "add", x,
              gr_sinusoid_at(n->site, n->g, gr_value_shape(in->tokens).dim[1], n->c.width, 10000));
     x = gr_dropout_at(n->site, n->g, x, n->c.dropout);
-    memory = gr_linear_at(n->site, n->g, gr_name(n->g, "%sdecoder.memory_proj", n->prefix), memory,
-                          n->c.width, NULL);
+    memory = gr_layer_xavier_linear(&proj, memory, n->c.width);
     for (int64_t i = 0; i < n->c.layers && x; i++)
         x = gr_decoder_layer_at(
             n->site, n->g, gr_name(n->g, "%sdecoder.layers.%" PRId64, n->prefix, i), x, memory, &o);

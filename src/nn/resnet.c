@@ -63,6 +63,7 @@ static gr_value *block(const net *n, const char *name, gr_value *x, const stage 
     int64_t n_out = n->bottleneck ? s->width * 4 : s->width;
     gr_value *y = x;
 
+    gr_block_begin_at(n->site, n->g, name);
     if (n->bottleneck) {
         y = relu(n, numbered(n, name, 1, y, (convolution){ s->width, 1, first, 1 }));
         y = relu(n, numbered(n, name, 2, y, (convolution){ s->width, 3, second, s->dilation }));
@@ -75,7 +76,9 @@ static gr_value *block(const net *n, const char *name, gr_value *x, const stage 
         x = conv_bn(n, gr_name(n->g, "%s.downsample.0", name),
                     gr_name(n->g, "%s.downsample.1", name), x,
                     (convolution){ n_out, 1, s->stride, 1 });
-    return relu(n, gr_map2_at(n->site, n->g, "add", y, x));
+    x = relu(n, gr_map2_at(n->site, n->g, "add", y, x));
+    gr_block_end_at(n->site, n->g);
+    return x;
 }
 
 static const struct {

@@ -11,7 +11,7 @@
 #include <math.h>
 
 typedef struct attend {
-    const gr_init *weight, *bias; /* of out_proj; NULL: PyTorch's */
+    bool xavier; /* out_proj starts so; else as PyTorch's */
     gr_attention_opts o;
 } attend;
 
@@ -40,7 +40,7 @@ static gr_value *multihead(const gr_layer *l, gr_value *x, gr_value *memory, con
     int64_t d = gr_layer_channels(l, "attention", x, 3);
     double bound = sqrt(6.0 / (double)(4 * d));
     gr_init zero = gr_init_const(0);
-    gr_layer_opts out = { .weight = a->weight, .bias = a->bias ? a->bias : &zero };
+    gr_layer_opts out = { .bias = &zero };
     gr_layer proj = gr_layer_inside(l, "out_proj");
     gr_value *packed[2], *y;
 
@@ -59,7 +59,8 @@ static gr_value *multihead(const gr_layer *l, gr_value *x, gr_value *memory, con
         y = attend_memory(l, x, memory, packed, &a->o);
     else
         y = gr_attention_packed_at(l->site, l->g, project(l, x, packed[0], packed[1]), &a->o);
-    return gr_linear_at(l->site, l->g, proj.name, y, d, &out);
+    return a->xavier ? gr_layer_xavier_linear(&proj, y, d)
+                     : gr_linear_at(l->site, l->g, proj.name, y, d, &out);
 }
 
 gr_value *gr_multihead_attention_at(const char *site, gr_graph *g, const char *name, gr_value *x,
@@ -81,8 +82,7 @@ typedef struct part {
 
 static gr_value *self_attention(const part *p, gr_value *x)
 {
-    attend a = { p->o->weight,
-                 p->o->zero_bias,
+    attend a = { p->o->xavier,
                  { .heads = p->o->heads,
                    .causal = p->o->causal,
                    .dropout = p->o->dropout,
@@ -96,8 +96,7 @@ static gr_value *self_attention(const part *p, gr_value *x)
 static gr_value *cross_attention(const part *p, gr_value *x)
 {
     attend a = {
-        p->o->weight,
-        p->o->zero_bias,
+        p->o->xavier,
         { .heads = p->o->heads, .dropout = p->o->dropout, .key_mask = p->o->memory_mask }
     };
     gr_layer l = gr_layer_inside(p->l, "multihead_attn");
@@ -110,18 +109,25 @@ static const char *const activations[] = { [GR_ACT_RELU] = "relu",
                                            [GR_ACT_GELU_TANH] = "gelu_tanh",
                                            [GR_ACT_SILU] = "silu" };
 
+static gr_value *linear(const part *p, const char *name, gr_value *x, int64_t n_out)
+{
+    gr_layer l = gr_layer_inside(p->l, name);
+
+    return p->o->xavier ? gr_layer_xavier_linear(&l, x, n_out)
+                        : gr_linear_at(l.site, l.g, l.name, x, n_out, NULL);
+}
+
 static gr_value *feed_forward(const part *p, gr_value *x)
 {
     const gr_layer *l = p->l;
-    gr_layer_opts o = { .weight = p->o->weight, .bias = p->o->zero_bias };
     gr_shape shape = gr_value_shape(x);
     int64_t d = shape.n_dims > 0 ? shape.dim[shape.n_dims - 1] : 0;
     int64_t hidden = p->o->hidden ? p->o->hidden : 4 * d;
-    gr_value *h = gr_linear_at(l->site, l->g, gr_layer_inside(l, "linear1").name, x, hidden, &o);
+    gr_value *h = linear(p, "linear1", x, hidden);
 
     h = gr_map1_at(l->site, l->g, activations[p->o->activation], h);
     h = gr_dropout_at(l->site, l->g, h, p->o->dropout);
-    return gr_linear_at(l->site, l->g, gr_layer_inside(l, "linear2").name, h, d, &o);
+    return linear(p, "linear2", h, d);
 }
 
 typedef gr_value *part_fn(const part *p, gr_value *x);
@@ -144,8 +150,11 @@ gr_value *gr_encoder_layer_at(const char *site, gr_graph *g, const char *name, g
     gr_layer l = { site, g, name };
     part p = { .l = &l, .o = opts };
 
+    gr_block_begin_at(site, g, name);
     x = residual(&p, x, self_attention, "norm1");
-    return residual(&p, x, feed_forward, "norm2");
+    x = residual(&p, x, feed_forward, "norm2");
+    gr_block_end_at(site, g);
+    return x;
 }
 
 gr_value *gr_decoder_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
@@ -158,7 +167,10 @@ gr_value *gr_decoder_layer_at(const char *site, gr_graph *g, const char *name, g
         gr_graph_fail(g, site, "decoder layer '%s': the memory is NULL", name);
         return NULL;
     }
+    gr_block_begin_at(site, g, name);
     x = residual(&p, x, self_attention, "norm1");
     x = residual(&p, x, cross_attention, "norm2");
-    return residual(&p, x, feed_forward, "norm3");
+    x = residual(&p, x, feed_forward, "norm3");
+    gr_block_end_at(site, g);
+    return x;
 }

@@ -35,8 +35,11 @@ static gr_value *down(const net *n, int level, gr_value *x, int64_t n_out)
 {
     gr_window pool = GR_WINDOW_INIT;
 
+    gr_block_begin_at(n->site, n->g, gr_name(n->g, "%sdown%d", n->prefix, level));
     x = gr_max_pool2d_at(n->site, n->g, x, &pool);
-    return double_conv(n, gr_name(n->g, "%sdown%d.maxpool_conv.1", n->prefix, level), x, n_out);
+    x = double_conv(n, gr_name(n->g, "%sdown%d.maxpool_conv.1", n->prefix, level), x, n_out);
+    gr_block_end_at(n->site, n->g);
+    return x;
 }
 
 /* Twice as large. */
@@ -71,9 +74,12 @@ static gr_value *up(const net *n, int level, gr_value *x, gr_value *skip, int64_
 {
     gr_value *both[2] = { skip, NULL };
 
+    gr_block_begin_at(n->site, n->g, gr_name(n->g, "%sup%d", n->prefix, level));
     both[1] = pad_to(n, grow(n, level, x), gr_value_shape(skip));
     x = gr_concat_at(n->site, n->g, both, 2, 3);
-    return double_conv(n, gr_name(n->g, "%sup%d.conv", n->prefix, level), x, n_out);
+    x = double_conv(n, gr_name(n->g, "%sup%d.conv", n->prefix, level), x, n_out);
+    gr_block_end_at(n->site, n->g);
+    return x;
 }
 
 gr_value *gr_unet_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
