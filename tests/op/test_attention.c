@@ -418,11 +418,11 @@ enum { N = 7, C = 5 };
 
 static void check_cosine(const float *q, const float *k, const float *v, const float *y)
 {
-    for (int i = 0; i < N; i++)
-        for (int c = 0; c < C; c++) {
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t c = 0; c < C; c++) {
             double sum = 0, want = 0;
 
-            for (int j = 0; j < N; j++) {
+            for (int64_t j = 0; j < N; j++) {
                 double cosine = dot(q + i * C, k + j * C, C) /
                                 sqrt(dot(q + i * C, q + i * C, C) * dot(k + j * C, k + j * C, C));
 
