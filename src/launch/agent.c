@@ -31,17 +31,15 @@ static gr_status open_signals(gr_agent *a)
     return GR_OK;
 }
 
-gr_status gr_agent_init(gr_agent *a, const gr_launch_config *c, int front)
+gr_status gr_agent_init(gr_agent *a, const gr_launch_config *c, int front, gr_logs *logs)
 {
-    *a = (gr_agent){ .config = c, .signals = -1, .front = front };
+    *a = (gr_agent){ .config = c, .signals = -1, .front = front, .logs = logs };
     gr_limits_raise();
-    GR_TRY(open_signals(a));
-    return gr_logs_create(&a->logs, c);
+    return open_signals(a);
 }
 
 void gr_agent_fini(gr_agent *a)
 {
-    gr_logs_destroy(a->logs);
     if (a->signals >= 0)
         close(a->signals);
 }

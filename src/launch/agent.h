@@ -19,8 +19,9 @@ typedef struct gr_agent {
     bool is_orphan;  /* the front is gone */
 } gr_agent;
 
-/* Takes over the signals and the folder of logs. */
-gr_status gr_agent_init(gr_agent *a, const gr_launch_config *c, int front) GR_MUST_CHECK;
+/* Takes over the signals; borrows the folder of logs. */
+gr_status gr_agent_init(gr_agent *a, const gr_launch_config *c, int front,
+                        gr_logs *logs) GR_MUST_CHECK;
 void gr_agent_fini(gr_agent *a);
 
 /* Waits for something, at most ms (-1: no limit), or for `fd` (-1: none) to have bytes, and

@@ -44,7 +44,10 @@ for s in TERM:143 INT:130 HUP:129; do
     said 'gradrun: stopped; rank'
 done
 
-# SIGKILL to the launcher, and to the process that watches the ranks.
+# SIGKILL to the launcher, and to the process that watches the ranks; no file stays either.
+mkdir tmp
+export TMPDIR=$PWD/tmp
+tmp_is_empty() { [ -z "$(ls tmp)" ]; }
 begin
 kill -KILL "$job"
 ends 137
@@ -53,6 +56,7 @@ read -r -a agent <"/proc/$job/task/$job/children" || true
 kill -KILL "${agent[0]}"
 ends 137
 said 'the process that watches the ranks .* was killed by signal 9 \(SIGKILL\)'
+wait_for 5 tmp_is_empty
 
 # Ranks that do not listen: the grace, from a signal and from a failure alike; twice is at once.
 STUBBORN=1 begin --shutdown-timeout 1
