@@ -1,0 +1,9 @@
+/* The cases of attention through the driver; test_ops.c has the other families. */
+#include "op/driver.h"
+#include "op/families.h"
+
+int main(void)
+{
+    driver_run_family(&driver_attention, NULL);
+    return 0;
+}
