@@ -56,6 +56,7 @@ static const double tenth = 0.1, half = 0.5, most = 0.999, more = 1.5, one = 1;
 ATTR(uniform, UNIFORM, GR_F32, -3, 5, 0, 0, 5, 1300);
 ATTR(uniform_f64, UNIFORM, GR_F64, -3, 5, 0, 0, 5, 70);
 ATTR(uniform_bf16, UNIFORM, GR_BF16, 0, 1, 0, 0, 5, 1300);
+ATTR(uniform_end, UNIFORM, GR_BF16, 0.5, 1, 0, 0, 5, 1300);
 ATTR(uniform_f16, UNIFORM, GR_F16, 0, 1, 0, 0, 5, 1300);
 ATTR(uniform_shared, UNIFORM, GR_F32, 0, 1, 0, 0, 3, 2000);
 ATTR(uniform_rows, UNIFORM, GR_F32, 0, 1, 0, 0, 15, 77);
@@ -95,6 +96,7 @@ ATTR(bad_whole, INT, GR_F32, 0, 0, 0, 10, 4);
 static const driver_case cases[] = {
     RANDOM("uniform", uniform, 0), RANDOM("uniform f64", uniform_f64, 0),
     RANDOM("uniform bf16", uniform_bf16, DRIVER_EXACT),
+    RANDOM("uniform bf16 up to the end", uniform_end, DRIVER_EXACT),
     RANDOM("uniform f16", uniform_f16, DRIVER_EXACT),
     RANDOM("uniform for all", uniform_shared, DRIVER_EXACT),
     RANDOM("uniform, rows of samples", uniform_rows, DRIVER_EXACT),

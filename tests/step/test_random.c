@@ -92,6 +92,7 @@ static gr_status trace_numbers(gr_graph *g, void *user)
     gr_output(g, "dropped", gr_dropout(g, x, 0.3));
     gr_output(g, "path", gr_drop_path(g, x, 0.3));
     gr_loss(g, gr_mean(g, gr_mul(g, gr_dropout(g, x, 0.3), w), GR_AXES_ALL, false));
+    gr_output(g, "below", gr_cast(g, gr_random_uniform(g, GR_BF16, s, 0.5, 1), GR_F32));
     return gr_graph_status(g);
 }
 
@@ -184,6 +185,9 @@ static void check_numbers(gr_step *s, float *x, float *y)
     check_uncorrelated(x, 0.5, 1.0 / 12);
     read_floats(s, "again", y);
     GR_CHECK(memcmp(x, y, N * sizeof(*x)) != 0);
+    read_floats(s, "below", x); /* the last of 256 numbers would be rounded up to 1 */
+    for (int i = 0; i < N; i++)
+        GR_CHECK(x[i] >= 0.5f && x[i] < 1);
     read_floats(s, "normal", x);
     check_moments(x, 0, 1, 3);
     check_uncorrelated(x, 0, 1);

@@ -19,7 +19,8 @@ typedef struct job {
     const gr_map_isa *convert;
     gr_draw draw;
     gr_random_cut cut;
-    int64_t tiles_each; /* per sample */
+    gr_random_span span; /* of uniform numbers */
+    int64_t tiles_each;  /* per sample */
 } job;
 
 /* One tile: elements [e, e + n) of a sample, at place `at` of the value. */
@@ -63,14 +64,12 @@ static void put_floats(const job *j, const tile *t, const uint32_t *number)
     const gr_random_attr *at = (const gr_random_attr *)j->launch->node->attr;
     gr_map_convert *store = j->convert->store[GR_MAP_F32][at->dtype];
     char *out = (char *)j->launch->out[0] + (size_t)t->at * gr_dtype_bytes(at->dtype);
-    int bits = at->dtype == GR_BF16 ? 8 : at->dtype == GR_F16 ? 11 : 24;
     float y[TILE];
 
     if (at->kind == GR_RANDOM_NORMAL)
         j->isa->normal(y, number, (float)at->a, (float)at->b, (t->n + 31) / 32 * 32);
     else
-        j->isa->uniform(y, number, 32 - bits, (float)(at->b - at->a) / (float)((uint32_t)1 << bits),
-                        (float)at->a, t->n);
+        j->isa->uniform(y, number, 32 - gr_random_bits(at->dtype), &j->span, t->n);
     if (store)
         store(out, y, t->n);
     else
@@ -111,6 +110,15 @@ static void random_slice(void *arg, int slice, int n_slices)
     }
 }
 
+static gr_random_span span_of(const gr_random_attr *at)
+{
+    float n = (float)((uint32_t)1 << gr_random_bits(at->dtype));
+
+    if (at->kind != GR_RANDOM_UNIFORM)
+        return (gr_random_span){ 0 };
+    return (gr_random_span){ (float)(at->b - at->a) / n, (float)at->a, (float)gr_random_most(at) };
+}
+
 static gr_status random_run(const gr_launch *l, const gr_random_isa *isa, const gr_map_isa *convert)
 {
     const gr_random_attr *at = (const gr_random_attr *)l->node->attr;
@@ -118,7 +126,8 @@ static gr_status random_run(const gr_launch *l, const gr_random_isa *isa, const 
               .isa = isa,
               .convert = convert,
               .draw = gr_draw_of(l->scalars, at->stream),
-              .cut = gr_random_cut_of(l, &at->shape, at->n_samples) };
+              .cut = gr_random_cut_of(l, &at->shape, at->n_samples),
+              .span = span_of(at) };
 
     run_tiles(&j, random_slice);
     return GR_OK;

@@ -11,14 +11,20 @@
 typedef void gr_random_fill_fn(uint32_t *dst, const gr_draw *d, uint32_t sample, int64_t first,
                                int64_t n_groups);
 
+/* Where uniform numbers lie. Adding up rounds, which must not reach the end of the range. */
+typedef struct gr_random_span {
+    float unit, from, most;
+} gr_random_span;
+
 /* What an instruction set brings. */
 typedef struct gr_random_isa {
     gr_random_fill_fn *fill;
     /* y = number < below ? 0 : x * scale */
     void (*drop)(float *y, const float *x, const uint16_t *number, uint32_t below, float scale,
                  int64_t n);
-    /* from + (number >> shift) * unit */
-    void (*uniform)(float *y, const uint32_t *number, int shift, float unit, float from, int64_t n);
+    /* from + (number >> shift) * unit, but no more than most */
+    void (*uniform)(float *y, const uint32_t *number, int shift, const gr_random_span *span,
+                    int64_t n);
     /* Pairs of numbers 16 apart, in groups of 32, by Box and Muller; n is a multiple of 32. */
     void (*normal)(float *y, const uint32_t *number, float mean, float std, int64_t n);
 } gr_random_isa;
@@ -41,6 +47,11 @@ static inline gr_random_cut gr_random_cut_of(const gr_launch *l, const gr_shape 
     cut.first = n_samples == 0 ? 0 : l->scalars->sample;
     return cut;
 }
+
+/* How many bits a uniform number has, and the greatest that is given: below the range's end
+ * in the node's type, unless there is no number in between. */
+int gr_random_bits(gr_dtype t);
+double gr_random_most(const gr_random_attr *at);
 
 gr_status gr_random_ref_run(const gr_launch *l) GR_MUST_CHECK;
 gr_status gr_dropout_ref_run(const gr_launch *l) GR_MUST_CHECK;

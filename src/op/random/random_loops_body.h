@@ -13,11 +13,16 @@ static void drop(float *restrict y, const float *restrict x, const uint16_t *res
     }
 }
 
-static void uniform(float *restrict y, const uint32_t *restrict number, int shift, float unit,
-                    float from, int64_t n)
+static void uniform(float *restrict y, const uint32_t *restrict number, int shift,
+                    const gr_random_span *span, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (float)(int32_t)(number[i] >> shift) * unit + from;
+    const float unit = span->unit, from = span->from, most = span->most;
+
+    for (int64_t i = 0; i < n; i++) {
+        float x = (float)(int32_t)(number[i] >> shift) * unit + from;
+
+        y[i] = x < most ? x : most;
+    }
 }
 
 /* The angle is a number of 24 bits, a part of a full turn: what is left over whole quarters
