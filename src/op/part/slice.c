@@ -44,7 +44,7 @@ static gr_status slice_infer(gr_node *n)
             return gr_fail(GR_ERR_ARG, "the step of dimension %d is %lld, not 1 or more", d,
                            (long long)step);
         if (start < 0 || count < 0 || start > a->dim[d] ||
-            (count > 0 && (a->dim[d] - start + step - 1) / step < count))
+            (count > 0 && (start == a->dim[d] || (a->dim[d] - start - 1) / step + 1 < count)))
             return gr_fail(GR_ERR_ARG, "dimension %d has no %lld elements from %lld by %lld", d,
                            (long long)count, (long long)start, (long long)step);
         n->out[0].shape.dim[d] = count;
@@ -93,6 +93,9 @@ static void resolve(gr_slice_attr *at, int d, gr_range r, int64_t n)
 
     at->start[d] = start;
     at->step[d] = r.step;
+    at->count[d] = 0;
+    if (start < 0) /* of any size: nothing is subtracted from it */
+        return;
     at->count[d] = stop <= start ? 0 : r.step < 1 ? 0 : (stop - start - 1) / r.step + 1;
     if (stop > n || stop < start) /* not clamped, as Python would: it is most often a slip */
         at->count[d] = stop > n ? stop - start : -1;

@@ -25,8 +25,10 @@ static gr_status resolve_axis(gr_pool_attr *at, int a)
         return gr_fail(GR_ERR_ARG, "kernel %lld, stride %lld, dilation %lld, padding %lld",
                        (long long)w->kernel[a], (long long)w->stride[a], (long long)w->dilation[a],
                        (long long)w->padding[a]);
-    if (w->kernel[a] > INT32_MAX || w->dilation[a] > INT32_MAX || w->padding[a] > INT32_MAX)
-        return gr_fail(GR_ERR_ARG, "a window of %lld is too large", (long long)w->kernel[a]);
+    if (w->kernel[a] > INT32_MAX || w->dilation[a] > INT32_MAX || w->padding[a] > INT32_MAX ||
+        w->stride[a] > INT32_MAX)
+        return gr_fail(GR_ERR_ARG, "a window of %lld, %lld apart, is too large",
+                       (long long)w->kernel[a], (long long)w->stride[a]);
     span = w->dilation[a] * (w->kernel[a] - 1) + 1;
     if (w->padding[a] > span / 2)
         return gr_fail(GR_ERR_ARG, "padding %lld is more than half a window of %lld",
