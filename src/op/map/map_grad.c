@@ -41,7 +41,8 @@ static int16_t emit(scratch *s, gr_instr in)
     for (int i = 0; i < s->n_instr; i++) {
         const gr_instr *old = &s->instr[i];
 
-        if (old->fn == in.fn && memcmp(old->reg, in.reg, sizeof(in.reg)) == 0 && old->k == in.k)
+        if (old->fn == in.fn && memcmp(old->reg, in.reg, sizeof(in.reg)) == 0 &&
+            memcmp(&old->k, &in.k, sizeof(in.k)) == 0) /* bits: -0 is not 0 */
             return (int16_t)(s->n_src + i);
     }
     GR_BUG_IF(s->n_instr == SCRATCH_INSTR);
