@@ -53,12 +53,16 @@ gr_value *gr_aspp_model_at(const char *site, gr_graph *g, const char *name, gr_v
 {
     static const int64_t usual[3] = { 12, 18, 24 };
     net n = { .site = site, .g = g, .planes = config->planes };
+    gr_shape in = gr_value_shape(x);
+    char text[GR_SHAPE_TEXT];
     gr_value *branch[5];
     conv_bn join;
 
-    if (gr_value_shape(x).n_dims != 4 || config->planes < 1) {
-        gr_graph_fail(g, site, "ASPP '%s' needs an image [n, h, w, c] and at least one plane",
-                      name);
+    if (in.n_dims != 4 || config->planes < 1) {
+        gr_graph_fail(g, site,
+                      "ASPP '%s': input %s, %lld planes; expected [n, h, w, c] and one plane or "
+                      "more",
+                      name, gr_shape_text(&in, text, sizeof(text)), (long long)config->planes);
         return NULL;
     }
     n.prefix = name[0] ? gr_name(g, "%s.", name) : "";

@@ -16,6 +16,11 @@ gr_value *gr_embedding_layer_at(const char *site, gr_graph *g, const char *name,
                       name, n, d);
         return NULL;
     }
+    if (index && gr_value_dtype(index) != GR_I32 && gr_value_dtype(index) != GR_I64) {
+        gr_graph_fail(g, site, "embedding '%s': the index is %s, must be i32 or i64", name,
+                      gr_dtype_name(gr_value_dtype(index)));
+        return NULL;
+    }
     return gr_gather_at(
         site, g, gr_layer_param(&l, "weight", GR_SHAPE(n, d), init, gr_init_normal(0, 1)), index);
 }

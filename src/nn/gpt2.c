@@ -70,6 +70,7 @@ gr_value *gr_gpt2_model_at(const char *site, gr_graph *g, const char *name, gr_v
     gr_layer wte = { site, g, gr_name(g, "%swte", prefix) };
     gr_layer wpe = { site, g, gr_name(g, "%swpe", prefix) };
     gr_value *table, *places, *x;
+    char text[GR_SHAPE_TEXT];
 
     n.c.vocab = or_usual(config->vocab, 50257);
     n.c.length = or_usual(config->length, 1024);
@@ -77,9 +78,12 @@ gr_value *gr_gpt2_model_at(const char *site, gr_graph *g, const char *name, gr_v
     n.c.depth = or_usual(config->depth, 12);
     n.c.heads = or_usual(config->heads, 12);
     n.out_std = 0.02 / sqrt(2.0 * (double)n.c.depth);
-    if (in.n_dims != 2 || in.dim[1] > n.c.length) {
-        gr_graph_fail(g, site, "GPT-2 '%s' needs ids [b, n] with n at most %lld", name,
-                      (long long)n.c.length);
+    if (in.n_dims != 2 || in.dim[1] > n.c.length || n.c.width % n.c.heads != 0) {
+        gr_graph_fail(g, site,
+                      "GPT-2 '%s': ids %s, %lld heads, width %lld; expected ids [b, n] with n at "
+                      "most %lld, and heads that divide the width",
+                      name, gr_shape_text(&in, text, sizeof(text)), (long long)n.c.heads,
+                      (long long)n.c.width, (long long)n.c.length);
         return NULL;
     }
     table = gr_layer_param(&wte, "weight", GR_SHAPE(n.c.vocab, n.c.width), NULL,

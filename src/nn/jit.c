@@ -10,6 +10,8 @@
 #include "gradus/ops.h"
 #include "nn/layer.h"
 
+#include <inttypes.h>
+
 #define NORM_EPS 1e-6
 #define STD      0.02
 #define CUT      2.0 /* of truncated normals, as a number: 100 deviations */
@@ -127,18 +129,39 @@ static bool is_image(const net *n, const gr_value *x)
     return s.n_dims == 4 && s.dim[1] == n->c.size && s.dim[2] == n->c.size && s.dim[3] == 3;
 }
 
-static gr_status check(const net *n, const gr_jit_input *in)
+static bool is_shape(const gr_value *x, int n_dims, int64_t d0, int64_t d1)
 {
+    gr_shape s = gr_value_shape(x);
+
+    return x && s.n_dims == n_dims && s.dim[0] == d0 && (n_dims < 2 || s.dim[1] == d1);
+}
+
+static bool fits(const net *n, const gr_jit_input *in)
+{
+    int64_t side = n->c.size / n->c.patch, b = gr_value_shape(in->x).dim[0];
+    gr_shape x = gr_value_shape(in->x);
+    char text[GR_SHAPE_TEXT];
+
     if (n->c.size % n->c.patch != 0 || n->c.width % n->c.heads != 0 || n->c.width % 2 != 0)
-        return gr_fail(GR_ERR_ARG, "JiT: patches must divide the image, heads and 2 the width");
-    if (!in->x || !in->step || !in->mask || !is_image(n, in->x))
-        return gr_fail(GR_ERR_ARG,
-                       "JiT needs an image [n, %lld, %lld, 3], the step [n] and the mask of its "
-                       "patches",
-                       (long long)n->c.size, (long long)n->c.size);
-    if (!in->condition != !in->condition_mask || (in->condition && !is_image(n, in->condition)))
-        return gr_fail(GR_ERR_ARG, "JiT: a condition is an image of the same size and its mask");
-    return GR_OK;
+        gr_graph_fail(n->g, n->site,
+                      "JiT: patches of %" PRId64 " must divide images of %" PRId64 ", %" PRId64
+                      " heads and 2 the width %" PRId64,
+                      n->c.patch, n->c.size, n->c.heads, n->c.width);
+    else if (!in->x || !is_image(n, in->x))
+        gr_graph_fail(n->g, n->site, "JiT: input %s, expected [n, %" PRId64 ", %" PRId64 ", 3]",
+                      in->x ? gr_shape_text(&x, text, sizeof(text)) : "NULL", n->c.size, n->c.size);
+    else if (!is_shape(in->step, 1, b, 0) || !is_shape(in->mask, 2, b, side * side))
+        gr_graph_fail(n->g, n->site,
+                      "JiT: needs the step [%" PRId64 "] and the mask of patches [%" PRId64
+                      ", %" PRId64 "]",
+                      b, b, side * side);
+    else if (!in->condition != !in->condition_mask ||
+             (in->condition &&
+              (!is_image(n, in->condition) || !is_shape(in->condition_mask, 2, b, side * side))))
+        gr_graph_fail(n->g, n->site, "JiT: a condition is an image of the same size and its mask");
+    else
+        return gr_graph_status(n->g) == GR_OK;
+    return false;
 }
 
 static void fill_usual(gr_jit *c)
@@ -169,14 +192,10 @@ gr_value *gr_jit_model_at(const char *site, gr_graph *g, const char *name, const
     net n = { .site = site, .g = g, .c = *config };
     gr_value *x, *mask;
     int64_t n_patches;
-    gr_status st;
 
     fill_usual(&n.c);
-    st = check(&n, in);
-    if (st != GR_OK) {
-        gr_graph_stick(g, st);
+    if (!fits(&n, in))
         return NULL;
-    }
     n_patches = n.c.size / n.c.patch * (n.c.size / n.c.patch);
     n.prefix = name[0] ? gr_name(g, "%s.", name) : "";
     n.when = gr_map1_at(site, g, "silu", gr_time_waves_at(site, g, in->step, n.c.width, 10000));

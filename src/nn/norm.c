@@ -3,6 +3,8 @@
 
 #include "nn/layer.h"
 
+#include <inttypes.h>
+
 #define EPS 1e-5
 
 gr_value *gr_batch_norm_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x)
@@ -56,6 +58,12 @@ gr_value *gr_group_norm_layer_at(const char *site, gr_graph *g, const char *name
 
     if (c < 1)
         return NULL;
+    if (n_groups < 1 || c % n_groups != 0) {
+        gr_graph_fail(g, site,
+                      "group norm '%s': %" PRId64 " groups do not divide %" PRId64 " channels",
+                      name, n_groups, c);
+        return NULL;
+    }
     weight = gr_layer_param(&l, "weight", GR_SHAPE(c), NULL, gr_init_const(1));
     bias = gr_layer_param(&l, "bias", GR_SHAPE(c), NULL, gr_init_const(0));
     return gr_group_norm_at(site, g, x, n_groups, weight, bias, EPS);

@@ -259,12 +259,15 @@ gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char 
 {
     gr_shape coords = gr_value_shape(in->coords), tokens = gr_value_shape(in->tokens);
     net n = { .site = site, .g = g, .c = *config, .b = coords.dim[0], .l = coords.dim[1] };
+    char text[2][GR_SHAPE_TEXT];
 
     if (coords.n_dims != 4 || coords.dim[1] < 2 || coords.dim[2] < 3 || coords.dim[3] != 3 ||
         tokens.n_dims != 2) {
         gr_graph_fail(g, site,
-                      "the protein model needs coordinates [b, l, 4, 3] of two residues or more "
-                      "and tokens [b, n]");
+                      "protein model '%s': coordinates %s and tokens %s, expected [b, l, 4, 3] of "
+                      "two residues or more and [b, n]",
+                      name, gr_shape_text(&coords, text[0], sizeof(text[0])),
+                      gr_shape_text(&tokens, text[1], sizeof(text[1])));
         return (gr_protein_output){ NULL, NULL };
     }
     fill_usual(&n.c);

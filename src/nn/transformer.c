@@ -35,6 +35,19 @@ static gr_value *attend_memory(const gr_layer *l, gr_value *x, gr_value *memory,
                                  project(l, memory, w[1], b[1]), o);
 }
 
+static bool is_memory(const gr_layer *l, const gr_value *memory, gr_shape x)
+{
+    gr_shape m = gr_value_shape(memory);
+    char text[2][GR_SHAPE_TEXT];
+
+    if (!memory || (m.n_dims == 3 && x.n_dims == 3 && m.dim[0] == x.dim[0] && m.dim[2] == x.dim[2]))
+        return true;
+    gr_graph_fail(l->g, l->site, "attention '%s': memory %s for an input %s, expected [b, nk, d]",
+                  l->name, gr_shape_text(&m, text[0], sizeof(text[0])),
+                  gr_shape_text(&x, text[1], sizeof(text[1])));
+    return false;
+}
+
 static gr_value *multihead(const gr_layer *l, gr_value *x, gr_value *memory, const attend *a)
 {
     int64_t d = gr_layer_channels(l, "attention", x, 3);
@@ -52,6 +65,8 @@ static gr_value *multihead(const gr_layer *l, gr_value *x, gr_value *memory, con
                       a->o.heads, d);
         return NULL;
     }
+    if (!is_memory(l, memory, gr_value_shape(x)))
+        return NULL;
     packed[0] = gr_layer_param(l, "in_proj_weight", GR_SHAPE(3 * d, d), NULL,
                                gr_init_uniform(-bound, bound));
     packed[1] = gr_layer_param(l, "in_proj_bias", GR_SHAPE(3 * d), NULL, zero);
@@ -164,7 +179,7 @@ gr_value *gr_decoder_layer_at(const char *site, gr_graph *g, const char *name, g
     part p = { .l = &l, .o = opts, .memory = memory };
 
     if (!memory) {
-        gr_graph_fail(g, site, "decoder layer '%s': the memory is NULL", name);
+        gr_graph_fail(g, site, "decoder layer '%s': the memory is NULL", name ? name : "");
         return NULL;
     }
     gr_block_begin_at(site, g, name);

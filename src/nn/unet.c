@@ -88,9 +88,12 @@ gr_value *gr_unet_model_at(const char *site, gr_graph *g, const char *name, gr_v
     int64_t base = config->base ? config->base : 64;
     net n = { .site = site, .g = g, .bilinear = config->bilinear };
     gr_value *skip[N_LEVELS + 1];
+    gr_shape in = gr_value_shape(x);
+    char text[GR_SHAPE_TEXT];
 
-    if (gr_value_shape(x).n_dims != 4) {
-        gr_graph_fail(g, site, "U-Net '%s' needs an image [n, h, w, c]", name);
+    if (in.n_dims != 4) {
+        gr_graph_fail(g, site, "U-Net '%s': input %s, expected [n, h, w, c]", name,
+                      gr_shape_text(&in, text, sizeof(text)));
         return NULL;
     }
     n.prefix = name[0] ? gr_name(g, "%s.", name) : "";

@@ -1,7 +1,7 @@
 """The whole models of src/nn in PyTorch, with the same parameter names and shapes.
 
-Weights, inputs and labels come from a hash of names and indices (tests/models/world.c has
-the same one), so that nothing needs to be stored and both sides start from equal bits.
+Weights, inputs and labels come from a hash of names and indices (tests/nn/models_data.c
+has the same one), so that nothing needs to be stored and both sides start from equal bits.
 """
 import math
 
@@ -279,7 +279,7 @@ class JitBlock(nn.Module):
 
 
 class Jit(nn.Module):
-    """The target tokens alone: without a condition its keys are masked, and the result is the same."""
+    """Without a condition its tokens are left out: their keys are masked, and the result is the same."""
 
     def __init__(self, d=768, depth=12, heads=12, hidden=3072, size=64, patch=4):
         super().__init__()
@@ -305,13 +305,19 @@ class Jit(nn.Module):
         a = t[:, None].double() * f
         return torch.cat([a.sin(), a.cos()], 1).to(self.target_row_embed.dtype)
 
-    def forward(self, x, t, mask):
-        h = self.target_embed(self.patchify(x))
-        pos = self.target_row_embed[:, None] + self.target_col_embed[None]
-        h = h + pos.reshape(1, -1, self.d)
+    def tokens(self, kind, x):
+        pos = getattr(self, f'{kind}_row_embed')[:, None] + getattr(self, f'{kind}_col_embed')[None]
+        return getattr(self, f'{kind}_embed')(self.patchify(x)) + pos.reshape(1, -1, self.d)
+
+    def forward(self, x, t, mask, cond=None, cond_mask=None):
+        h, keys = self.tokens('target', x), mask
+        if cond is not None:
+            h = torch.cat([self.tokens('cond', cond), h], 1)
+            keys = torch.cat([cond_mask, mask], 1)
         e = self.time(t)
         for b in self.blocks:
-            h = b(h, e, mask)
+            h = b(h, e, keys)
+        h = h[:, -mask.shape[1]:]
         return self.unpatchify(self.out_proj(h) * mask[..., None])
 
 

@@ -1,0 +1,286 @@
+/* What layers and models say when they cannot be: the layer's name, the shapes, the line here. */
+#include "gradus/gradus.h"
+#include "gradus/models.h"
+#include "gradus/ops.h"
+
+#include "check.h"
+#include "src/graph/graph.h"
+
+/* x is [2, 6, 6, 12], flat [2, 12], tokens [2, 5, 12], scalar [], ids i64 [2, 5] */
+typedef struct in {
+    gr_value *x, *flat, *tokens, *scalar, *ids, *bits;
+} in;
+
+typedef struct wrong {
+    void (*build)(gr_graph *g, const in *i);
+    const char *part; /* of the message */
+} wrong;
+
+static gr_conv grouped(int64_t groups)
+{
+    gr_conv c = GR_CONV_INIT;
+
+    c.groups = groups;
+    return c;
+}
+
+static void conv_flat(gr_graph *g, const in *i)
+{
+    gr_conv_layer(g, "stem.conv", i->flat, 8, 3, NULL, NULL);
+}
+
+static void conv_groups(gr_graph *g, const in *i)
+{
+    gr_conv five = grouped(5);
+
+    gr_conv_layer(g, "c", i->x, 10, 3, &five, NULL);
+}
+
+static void conv_no_output(gr_graph *g, const in *i)
+{
+    gr_conv_layer(g, "c", i->x, 0, 3, NULL, NULL);
+}
+
+static void transpose_groups(gr_graph *g, const in *i)
+{
+    gr_conv four = grouped(4);
+
+    gr_conv_transpose_layer(g, "up", i->x, 6, 2, &four, NULL);
+}
+
+static void conv_kernel(gr_graph *g, const in *i)
+{
+    gr_conv_layer(g, "c", i->x, 8, 7, NULL, NULL);
+}
+
+static void null_input(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_linear(g, "fc", NULL, 3);
+}
+
+static void batch_norm_scalar(gr_graph *g, const in *i)
+{
+    gr_batch_norm_layer(g, "bn", i->scalar);
+}
+
+static void layer_norm_scalar(gr_graph *g, const in *i)
+{
+    gr_layer_norm_layer(g, "ln", i->scalar, 0);
+}
+
+static void rms_norm_scalar(gr_graph *g, const in *i)
+{
+    gr_rms_norm_layer(g, "rms", i->scalar, 1e-6);
+}
+
+static void group_norm_groups(gr_graph *g, const in *i)
+{
+    gr_group_norm_layer(g, "gn", i->x, 5);
+}
+
+static void embedding_empty(gr_graph *g, const in *i)
+{
+    gr_embedding_layer(g, "embed", i->ids, 0, 4, NULL);
+}
+
+static void embedding_real(gr_graph *g, const in *i)
+{
+    gr_embedding_layer(g, "embed", i->flat, 10, 4, NULL);
+}
+
+static void attention_heads(gr_graph *g, const in *i)
+{
+    gr_multihead_attention(g, "attn", i->tokens, NULL, &(gr_attention_opts){ .heads = 5 });
+}
+
+static void attention_flat(gr_graph *g, const in *i)
+{
+    gr_multihead_attention(g, "attn", i->flat, NULL, &(gr_attention_opts){ .heads = 3 });
+}
+
+static void attention_memory(gr_graph *g, const in *i)
+{
+    gr_multihead_attention(g, "attn", i->tokens, i->x, &(gr_attention_opts){ .heads = 3 });
+}
+
+static void encoder_heads(gr_graph *g, const in *i)
+{
+    gr_encoder_layer(g, "layers.3", i->tokens, &(gr_transformer_opts){ .heads = 0 });
+}
+
+static void decoder_no_memory(gr_graph *g, const in *i)
+{
+    gr_decoder_layer(g, "layers.3", i->tokens, NULL, &(gr_transformer_opts){ .heads = 3 });
+}
+
+static void same_name(gr_graph *g, const in *i)
+{
+    gr_linear(g, "fc", i->flat, 3);
+    gr_linear(g, "fc", i->flat, 4);
+}
+
+static void resnet_depth(gr_graph *g, const in *i)
+{
+    gr_resnet_model(g, "", i->x, &(gr_resnet){ .depth = 20 }, NULL);
+}
+
+static void resnet_flat(gr_graph *g, const in *i)
+{
+    gr_resnet_model(g, "net", i->flat, (&(gr_resnet){ .depth = 18, .n_classes = 10 }), NULL);
+}
+
+static void aspp_planes(gr_graph *g, const in *i)
+{
+    gr_aspp_model(g, "head", i->x, &(gr_aspp){ .planes = 0 });
+}
+
+static void unet_flat(gr_graph *g, const in *i)
+{
+    gr_unet_model(g, "net", i->tokens, &(gr_unet){ .n_classes = 1 });
+}
+
+static void unet_classes(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_unet_model(g, "net", gr_input(g, "image"), (&(gr_unet){ .n_classes = 0, .base = 2 }));
+}
+
+static const gr_jit jit = { .width = 12, .depth = 1, .heads = 2, .size = 8, .patch = 4 };
+
+static void jit_heads(gr_graph *g, const in *i)
+{
+    gr_jit bad = jit;
+
+    bad.heads = 5;
+    gr_jit_model(g, "", (&(gr_jit_input){ i->x, i->ids, i->bits, NULL, NULL }), &bad);
+}
+
+static void jit_image(gr_graph *g, const in *i)
+{
+    gr_jit_model(g, "", (&(gr_jit_input){ i->x, i->ids, i->bits, NULL, NULL }), &jit);
+}
+
+static void jit_mask(gr_graph *g, const in *i)
+{
+    gr_value *image = gr_input(g, "small"), *step = gr_input(g, "step");
+
+    gr_jit_model(g, "", (&(gr_jit_input){ image, step, i->bits, NULL, NULL }), &jit);
+}
+
+static void jit_condition(gr_graph *g, const in *i)
+{
+    gr_value *image = gr_input(g, "small"), *step = gr_input(g, "step");
+    gr_value *mask = gr_input(g, "mask");
+
+    (void)i;
+    gr_jit_model(g, "", (&(gr_jit_input){ image, step, mask, image, NULL }), &jit);
+}
+
+static void gpt2_flat(gr_graph *g, const in *i)
+{
+    gr_gpt2_model(g, "gpt", i->scalar, &(gr_gpt2){ 0 });
+}
+
+static void gpt2_long(gr_graph *g, const in *i)
+{
+    gr_gpt2_model(g, "gpt", i->ids, &(gr_gpt2){ .length = 4 });
+}
+
+static void gpt2_heads(gr_graph *g, const in *i)
+{
+    gr_gpt2_model(g, "gpt", i->ids, (&(gr_gpt2){ .width = 12, .heads = 5 }));
+}
+
+static void protein_shape(gr_graph *g, const in *i)
+{
+    gr_protein_model(g, "p", (&(gr_protein_input){ i->tokens, i->bits, i->ids }),
+                     &(gr_protein){ 0 });
+}
+
+static void long_name(gr_graph *g, const in *i)
+{
+    char text[600];
+
+    memset(text, 'a', sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    gr_linear(g, gr_name(g, "%s", text), i->flat, 3);
+}
+
+static const wrong wrongs[] = {
+    { conv_flat, "convolution 'stem.conv': input [2, 12], expected at least 4 dimensions" },
+    { conv_groups, "convolution 'c': 12 to 10 channels, kernel 3, 5 groups" },
+    { conv_no_output, "convolution 'c': 12 to 0 channels" },
+    { transpose_groups, "convolution 'up': 12 to 6 channels, kernel 2, 4 groups" },
+    { conv_kernel, "[2, 6, 6, 12]" },
+    { null_input, "linear 'fc': the input is NULL" },
+    { batch_norm_scalar, "batch norm 'bn': input []" },
+    { layer_norm_scalar, "layer norm 'ln': input []" },
+    { rms_norm_scalar, "RMS norm 'rms': input []" },
+    { group_norm_groups, "group norm 'gn': 5 groups do not divide 12 channels" },
+    { embedding_empty, "embedding 'embed' of 0 rows of 4" },
+    { embedding_real, "embedding 'embed': the index is f32" },
+    { attention_heads, "attention 'attn': 5 heads do not divide width 12" },
+    { attention_flat, "attention 'attn': input [2, 12], expected at least 3 dimensions" },
+    { attention_memory, "attention 'attn': memory [2, 6, 6, 12] for an input [2, 5, 12]" },
+    { encoder_heads, "attention 'layers.3.self_attn': 0 heads do not divide width 12" },
+    { decoder_no_memory, "decoder layer 'layers.3': the memory is NULL" },
+    { same_name, "fc.weight" },
+    { resnet_depth, "18, 34, 50, 101 or 152 layers, not 20" },
+    { resnet_flat, "convolution 'net.conv1': input [2, 12]" },
+    { aspp_planes, "ASPP 'head': input [2, 6, 6, 12], 0 planes" },
+    { unet_flat, "U-Net 'net': input [2, 5, 12]" },
+    { unet_classes, "convolution 'net.outc.conv': 2 to 0 channels" },
+    { jit_heads, "5 heads and 2 the width 12" },
+    { jit_image, "JiT: input [2, 6, 6, 12], expected [n, 8, 8, 3]" },
+    { jit_mask, "JiT: needs the step [2] and the mask of patches [2, 4]" },
+    { jit_condition, "JiT: a condition is an image of the same size and its mask" },
+    { gpt2_flat, "GPT-2 'gpt': ids []" },
+    { gpt2_long,
+      "GPT-2 'gpt': ids [2, 5], 12 heads, width 768; expected ids [b, n] with n at most 4" },
+    { gpt2_heads, "5 heads, width 12" },
+    { protein_shape, "protein model 'p': coordinates [2, 5, 12] and tokens [2, 5]" },
+    { long_name, "a name is longer than" },
+};
+
+static gr_status try_one(const wrong *w)
+{
+    const gr_named feeds[] = {
+        { .name = "x", .dtype = GR_F32, .shape = GR_SHAPE(2, 6, 6, 12) },
+        { .name = "flat", .dtype = GR_F32, .shape = GR_SHAPE(2, 12) },
+        { .name = "tokens", .dtype = GR_F32, .shape = GR_SHAPE(2, 5, 12) },
+        { .name = "scalar", .dtype = GR_F32, .shape = GR_SCALAR },
+        { .name = "ids", .dtype = GR_I64, .shape = GR_SHAPE(2, 5) },
+        { .name = "bits", .dtype = GR_BOOL, .shape = GR_SHAPE(2, 5) },
+        { .name = "image", .dtype = GR_F32, .shape = GR_SHAPE(1, 32, 32, 1) },
+        { .name = "small", .dtype = GR_F32, .shape = GR_SHAPE(2, 8, 8, 3) },
+        { .name = "step", .dtype = GR_I64, .shape = GR_SHAPE(2) },
+        { .name = "mask", .dtype = GR_BOOL, .shape = GR_SHAPE(2, 4) },
+    };
+    gr_vars *vars;
+    gr_graph *g;
+    gr_status st;
+    in i;
+
+    GR_CHECK_OK(gr_vars_create(&vars));
+    GR_CHECK_OK(gr_graph_create(&g, vars, true, feeds, 10));
+    i = (in){ gr_input(g, "x"),      gr_input(g, "flat"), gr_input(g, "tokens"),
+              gr_input(g, "scalar"), gr_input(g, "ids"),  gr_input(g, "bits") };
+    w->build(g, &i);
+    /* What comes after a failure is quiet, and the first message stays. */
+    gr_linear(g, "later", gr_relu(g, i.flat), 3);
+    st = gr_graph_status(g);
+    gr_graph_destroy(g);
+    gr_vars_destroy(vars);
+    return st;
+}
+
+int main(void)
+{
+    for (size_t k = 0; k < sizeof(wrongs) / sizeof(wrongs[0]); k++) {
+        GR_CHECK_FAILS(try_one(&wrongs[k]), GR_ERR_ARG, wrongs[k].part);
+        if (wrongs[k].build != long_name) /* names are made apart from layers */
+            GR_CHECK_FAILS(try_one(&wrongs[k]), GR_ERR_ARG, "test_errors.c:");
+    }
+    return 0;
+}

@@ -1,0 +1,147 @@
+/*
+ * Results of transformer layers (encoder and decoder, post- and pre-norm, masks, bias, causal;
+ * with dropout, which evaluation leaves out) and of JiT with a condition, beside PyTorch in
+ * f64. tests/golden/make_outputs.py made the numbers.
+ */
+#include "base/alloc.h"
+#include "base/outfile.h"
+#include "check.h"
+#include "gradus/models.h"
+#include "gradus/ops.h"
+#include "nn/models.h"
+
+enum { B = 2, N = 9, NK = 7, D = 40, HEADS = 2, HIDDEN = 56, SIDE = 16, MAX = B * SIDE * SIDE * 3 };
+/* Four times what has been seen, 9.5e-7. */
+#define TOLERANCE 4e-6
+
+typedef struct layer {
+    bool decoder, norm_first;
+    int variant; /* of `variants` */
+} layer;
+
+static const char *const variants[] = { "plain", "causal", "masks", "bias" };
+
+static gr_status finish(gr_graph *g, gr_value *y)
+{
+    gr_output(g, "y", y);
+    gr_loss(g, gr_mean(g, y, GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
+static gr_status trace_layer(gr_graph *g, void *user)
+{
+    const layer *l = user;
+    gr_value *x = gr_input(g, "x"), *memory = gr_input(g, "memory");
+    gr_value *keys = gr_input(g, "keys"), *hidden = gr_input(g, "hidden");
+    gr_value *bias = gr_input(g, "bias");
+    bool masks = l->variant == 2, biased = l->variant == 3;
+    gr_transformer_opts o = { .heads = HEADS,
+                              .hidden = HIDDEN,
+                              .dropout = 0.3,
+                              .norm_first = l->norm_first,
+                              .activation = l->variant % 3 == 0 ? GR_ACT_RELU : GR_ACT_GELU,
+                              .causal = l->variant == 1,
+                              .key_mask = masks ? keys : NULL,
+                              .memory_mask = masks || biased ? hidden : NULL,
+                              .bias = biased ? bias : NULL };
+
+    if (l->decoder)
+        return finish(g, gr_decoder_layer(g, "it", x, memory, &o));
+    return finish(g, gr_encoder_layer(g, "it", x, &o));
+}
+
+static gr_status trace_jit(gr_graph *g, void *user)
+{
+    gr_jit_input in = { gr_input(g, "x"), gr_input(g, "step"), gr_input(g, "mask"),
+                        gr_input(g, "condition"), gr_input(g, "condition_mask") };
+
+    return finish(g, gr_jit_model(g, "", &in, (const gr_jit *)user));
+}
+
+#define DIMS(...)                                                                       \
+    {                                                                                   \
+        .n_dims = (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), .dim = { \
+            __VA_ARGS__                                                                 \
+        }                                                                               \
+    }
+
+static const model layer_model = { .trace = trace_layer,
+                                   .feeds = { { "x", MODEL_REAL, 0, 0, DIMS(B, N, D) },
+                                              { "memory", MODEL_REAL, 0, 0, DIMS(B, NK, D) },
+                                              { "keys", MODEL_LENGTH, 3, 0, DIMS(B, N) },
+                                              { "hidden", MODEL_LENGTH, 2, 0, DIMS(B, NK) },
+                                              { "bias", MODEL_REAL, 0, 0, DIMS(B, HEADS, N, N) } },
+                                   .n_feeds = 5 };
+
+static const gr_jit jit_config = { 40, 2, 2, 56, SIDE, 4 };
+static const model jit_model = { .trace = trace_jit,
+                                 .config = &jit_config,
+                                 .feeds = { { "x", MODEL_REAL, 0, 0, DIMS(B, SIDE, SIDE, 3) },
+                                            { "step", MODEL_LABEL, 1000, 0, DIMS(B) },
+                                            { "mask", MODEL_MASK, 4, 0, DIMS(B, 16) },
+                                            { "condition", MODEL_REAL, 0, 0,
+                                              DIMS(B, SIDE, SIDE, 3) },
+                                            { "condition_mask", MODEL_MASK, 4, 0, DIMS(B, 16) } },
+                                 .n_feeds = 5 };
+
+/* Every fifth element beside the numbers of the case. */
+static void compare(const char *text, const char *name, const float *y, size_t n)
+{
+    char head[64], *end;
+    double worst = 0;
+    size_t n_want;
+    const char *at;
+
+    snprintf(head, sizeof(head), "\ncase %s ", name);
+    at = strstr(text, head);
+    GR_CHECK(at != NULL);
+    n_want = (size_t)strtoul(at + strlen(head), &end, 10);
+    GR_CHECK_EQ(n_want, (n + 4) / 5);
+    for (size_t i = 0; i < n_want; i++) {
+        double want = strtod(end, &end), off = fabs((double)y[5 * i] - want);
+
+        worst = fmax(worst, off);
+        if (!(off <= TOLERANCE))
+            fprintf(stderr, "%s, element %zu: ", name, 5 * i);
+        GR_CHECK_NEAR(y[5 * i], want, TOLERANCE);
+    }
+    printf("%s: off by %.1e\n", name, worst);
+}
+
+static void check(const model *m, const char *text, const char *name, size_t n)
+{
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+    gr_named feeds[MODEL_MAX_FEEDS];
+    static float y[MAX];
+    gr_step *s;
+
+    c.device = "cpu";
+    model_open(m, &c, &s);
+    model_feeds_make(m, feeds);
+    GR_CHECK_OK(gr_step_eval(s, feeds, m->n_feeds));
+    GR_CHECK_OK(gr_step_read(s, "y", (gr_vec){ y, n, GR_F32 }));
+    compare(text, name, y, n);
+    model_feeds_free(m, feeds);
+    gr_step_destroy(s);
+}
+
+int main(void)
+{
+    char *text;
+    size_t n_bytes;
+
+    GR_CHECK_OK(gr_file_read(GR_TESTS_DIR "/golden/outputs.txt", &text, &n_bytes));
+    for (int i = 0; i < 16; i++) {
+        layer l = { i / 8 == 1, i / 4 % 2 == 1, i % 4 };
+        model m = layer_model;
+        char name[64];
+
+        m.config = &l;
+        snprintf(name, sizeof(name), "%s_%s_%s", l.decoder ? "decoder" : "encoder",
+                 l.norm_first ? "pre" : "post", variants[l.variant]);
+        check(&m, text, name, (size_t)B * N * D);
+    }
+    check(&jit_model, text, "jit", MAX);
+    gr_free(text);
+    return 0;
+}
