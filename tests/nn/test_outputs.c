@@ -1,7 +1,10 @@
 /*
  * Results of transformer layers (encoder and decoder, post- and pre-norm, masks, bias, causal;
  * with dropout, which evaluation leaves out) and of JiT with a condition, beside PyTorch in
- * f64. tests/golden/make_outputs.py made the numbers.
+ * f64. tests/golden/make_outputs.py made the numbers. JiT runs once more with weights loaded
+ * from a file as docs/nn.md tells to.
+ *
+ * usage: test_outputs [JIT.safetensors, as PyTorch saved it]
  */
 #include "base/alloc.h"
 #include "base/outfile.h"
@@ -10,7 +13,17 @@
 #include "gradus/ops.h"
 #include "nn/models.h"
 
-enum { B = 2, N = 9, NK = 7, D = 40, HEADS = 2, HIDDEN = 56, SIDE = 16, MAX = B * SIDE * SIDE * 3 };
+enum {
+    N_JIT_TENSORS = 32,
+    B = 2,
+    N = 9,
+    NK = 7,
+    D = 40,
+    HEADS = 2,
+    HIDDEN = 56,
+    SIDE = 16,
+    MAX = B * SIDE * SIDE * 3
+};
 /* Four times what has been seen, 9.5e-7. */
 #define TOLERANCE 4e-6
 
@@ -108,7 +121,44 @@ static void compare(const char *text, const char *name, const float *y, size_t n
     printf("%s: off by %.1e\n", name, worst);
 }
 
-static void check(const model *m, const char *text, const char *name, size_t n)
+/* The function of docs/nn.md; how many tensors were found. */
+static int load(gr_step *step, const char *path)
+{
+    gr_snapshot *from, *to;
+    int n = 0;
+
+    GR_CHECK_OK(gr_ckpt_read(path, &from));
+    GR_CHECK_OK(gr_step_save(step, &to));
+    for (int i = 0; i < gr_snapshot_count(to); i++) {
+        const gr_named *t = gr_snapshot_at(to, i), *w = gr_snapshot_find(from, t->name);
+
+        if (w && w->dtype == t->dtype && gr_shape_equal(&w->shape, &t->shape)) {
+            memcpy(t->mem, w->mem, (size_t)gr_shape_count(&t->shape) * gr_dtype_bytes(t->dtype));
+            n++;
+        }
+    }
+    GR_CHECK_OK(gr_step_restore(step, to));
+    gr_snapshot_destroy(to);
+    gr_snapshot_destroy(from);
+    return n;
+}
+
+static void write_weights(const model *m, const char *path)
+{
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+    gr_snapshot *snap;
+    gr_step *s;
+
+    c.device = "cpu";
+    model_open(m, &c, &s);
+    GR_CHECK_OK(gr_step_save(s, &snap));
+    GR_CHECK_OK(gr_ckpt_write(path, snap));
+    gr_snapshot_destroy(snap);
+    gr_step_destroy(s);
+}
+
+/* Weights from the file, or from the hash of names when it is NULL. */
+static void check(const model *m, const char *path, const char *text, const char *name, size_t n)
 {
     gr_step_config c = GR_STEP_CONFIG_INIT;
     gr_named feeds[MODEL_MAX_FEEDS];
@@ -116,8 +166,16 @@ static void check(const model *m, const char *text, const char *name, size_t n)
     gr_step *s;
 
     c.device = "cpu";
-    model_open(m, &c, &s);
     model_feeds_make(m, feeds);
+    if (path) {
+        c.trace = m->trace;
+        c.user = (void *)(uintptr_t)m->config;
+        GR_CHECK_OK(gr_step_create(&s, &c));
+        GR_CHECK_OK(gr_step_plan(s, true, feeds, m->n_feeds));
+        GR_CHECK(load(s, path) >= N_JIT_TENSORS);
+    } else {
+        model_open(m, &c, &s);
+    }
     GR_CHECK_OK(gr_step_eval(s, feeds, m->n_feeds));
     GR_CHECK_OK(gr_step_read(s, "y", (gr_vec){ y, n, GR_F32 }));
     compare(text, name, y, n);
@@ -125,8 +183,9 @@ static void check(const model *m, const char *text, const char *name, size_t n)
     gr_step_destroy(s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const char *weights = argc > 1 ? argv[1] : "jit.safetensors";
     char *text;
     size_t n_bytes;
 
@@ -139,9 +198,12 @@ int main(void)
         m.config = &l;
         snprintf(name, sizeof(name), "%s_%s_%s", l.decoder ? "decoder" : "encoder",
                  l.norm_first ? "pre" : "post", variants[l.variant]);
-        check(&m, text, name, (size_t)B * N * D);
+        check(&m, NULL, text, name, (size_t)B * N * D);
     }
-    check(&jit_model, text, "jit", MAX);
+    check(&jit_model, NULL, text, "jit", MAX);
+    if (argc < 2)
+        write_weights(&jit_model, weights);
+    check(&jit_model, weights, text, "jit", MAX);
     gr_free(text);
     return 0;
 }
