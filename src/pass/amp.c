@@ -8,6 +8,7 @@
  * (3) Reductions and losses (GR_AMP_WIDE) take `low` sources and give f32.
  * (4) Gradients of parameters are f32 whatever computed them: buckets and master weights
  *     are f32.
+ * (5) What keeps its types (GR_AMP_KEEP) reads f32 copies of sources that were f32.
  * A value is cast once, however many products read it.
  */
 #include "base/alloc.h"
@@ -18,31 +19,49 @@
 typedef struct amp {
     gr_graph *g;
     gr_dtype low;
-    gr_value **cast; /* by value id of before the pass: its low copy */
+    gr_value **cast; /* by value id of before the pass: its low copy, */
+    gr_value **wide; /* and its f32 copy, of what has become low */
+    bool *was_f32;   /* by value id */
     int n_values;
 } amp;
 
-static gr_status low_copy(amp *a, gr_node *n, int s)
+/* Lets the node read its source as `t`; `copies` holds those made so far. */
+static gr_status use_copy(amp *a, gr_node *n, int s, gr_value **copies, gr_dtype t)
 {
     gr_value *v = n->src[s];
 
-    if (v->dtype != GR_F32)
-        return GR_OK;
-    if (v->id >= a->n_values || !a->cast[v->id]) {
+    if (v->id >= a->n_values || !copies[v->id]) {
         gr_value *c;
 
         a->g->phase = v->node->phase;
         a->g->block = n->block;
-        c = gr_cast_at(n->site, a->g, v, a->low);
+        c = gr_cast_at(n->site, a->g, v, t);
         a->g->block = 0;
         if (!c)
             return gr_graph_status(a->g);
         if (v->id < a->n_values)
-            a->cast[v->id] = c;
+            copies[v->id] = c;
         n->src[s] = c;
         return GR_OK;
     }
-    n->src[s] = a->cast[v->id];
+    n->src[s] = copies[v->id];
+    return GR_OK;
+}
+
+static gr_status low_copy(amp *a, gr_node *n, int s)
+{
+    return n->src[s]->dtype == GR_F32 ? use_copy(a, n, s, a->cast, a->low) : GR_OK;
+}
+
+/* Rule (5). */
+static gr_status keep_sources(amp *a, gr_node *n)
+{
+    for (int s = 0; s < n->n_src; s++) {
+        const gr_value *v = n->src[s];
+
+        if (v->id < a->n_values && a->was_f32[v->id] && v->dtype == a->low)
+            GR_TRY(use_copy(a, n, s, a->wide, GR_F32));
+    }
     return GR_OK;
 }
 
@@ -97,7 +116,9 @@ static bool is_f64(const gr_node *n)
 
 static gr_status amp_node(amp *a, gr_node *n)
 {
-    if (n->op->amp == GR_AMP_KEEP || is_f64(n))
+    if (n->op->amp == GR_AMP_KEEP)
+        return keep_sources(a, n);
+    if (is_f64(n))
         return GR_OK;
     for (int s = 0; s < n->n_src && n->op->amp == GR_AMP_LOW; s++)
         if (s >= 32 || !(n->op->wide_src >> s & 1))
@@ -121,20 +142,33 @@ static gr_status widen_grads(amp *a)
     return GR_OK;
 }
 
+static gr_status amp_init(amp *a)
+{
+    size_t n = (size_t)a->n_values + 1;
+
+    a->cast = gr_calloc(n, sizeof(*a->cast));
+    a->wide = gr_calloc(n, sizeof(*a->wide));
+    a->was_f32 = gr_calloc(n, sizeof(*a->was_f32));
+    if (!a->cast || !a->wide || !a->was_f32)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < a->n_values; i++)
+        a->was_f32[i] = a->g->values[i]->dtype == GR_F32;
+    return GR_OK;
+}
+
 gr_status gr_pass_amp(gr_graph *g, gr_dtype low)
 {
     amp a = { .g = g, .low = low, .n_values = g->n_values };
     int n_nodes = g->n_nodes;
-    gr_status st = GR_OK;
+    gr_status st = amp_init(&a);
 
-    a.cast = gr_calloc((size_t)g->n_values + 1, sizeof(*a.cast));
-    if (!a.cast)
-        return GR_ERR_NOMEM;
     for (int i = 0; i < n_nodes && st == GR_OK; i++)
         st = amp_node(&a, g->nodes[i]);
     if (st == GR_OK)
         st = widen_grads(&a);
     g->phase = GR_PHASE_FORWARD;
     gr_free(a.cast);
+    gr_free(a.wide);
+    gr_free(a.was_f32);
     return st;
 }
