@@ -214,6 +214,81 @@ static void test_amp_leaves_f64_alone(void)
     gr_step_destroy(s);
 }
 
+/* ---- what mixed precision leaves f32, of low values ---- */
+
+static gr_status trace_cross(gr_graph *g, void *user)
+{
+    gr_value *w = gr_param(g, "w", GR_SHAPE(1, 3), gr_init_const(1));
+    gr_value *a = gr_matmul(g, gr_input(g, "x"), w);
+    gr_value *axis = gr_broadcast(g, gr_input(g, "axis"), GR_SHAPE(2, 3));
+
+    (void)user;
+    gr_output(g, "cross", gr_cross(g, a, axis));
+    gr_loss(g, gr_sum(g, gr_cross(g, a, axis), GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
+static void test_amp_casts_for_cross(void)
+{
+    static const float want[6] = { 2, -2, 0, 3, -3, 0 };
+    float x[2] = { 1, 1.5f }, axis[3] = { 1, 1, 3 }, y[6];
+    gr_named feeds[2] = { { "x", GR_F32, GR_SHAPE(2, 1), x },
+                          { "axis", GR_F32, GR_SHAPE(3), axis } };
+    gr_step_config c = defaults;
+    gr_snapshot *snap;
+    gr_step *s;
+
+    c.amp = GR_AMP_BF16;
+    s = open_step(trace_cross, c);
+    GR_CHECK_OK(gr_step_train(s, feeds, 2, 1));
+    GR_CHECK_OK(gr_step_read(s, "cross", (gr_vec){ y, 6, GR_F32 }));
+    for (int i = 0; i < 6; i++)
+        GR_CHECK_NEAR(y[i], want[i], 0);
+    GR_CHECK_OK(gr_step_save(s, &snap));
+    memcpy(y, gr_snapshot_find(snap, "w")->mem, 3 * sizeof(*y));
+    GR_CHECK_NEAR(y[0], 1 - 2.5 * (1 - 3), 0); /* 2.5: the sum of x */
+    GR_CHECK_NEAR(y[1], 1 - 2.5 * (3 - 1), 0);
+    GR_CHECK_NEAR(y[2], 1 - 2.5 * (1 - 1), 0);
+    gr_snapshot_destroy(snap);
+    gr_step_destroy(s);
+}
+
+/* ---- powers at their edges ---- */
+
+static gr_status trace_powers(gr_graph *g, void *user)
+{
+    gr_value *x = gr_param(g, "x", GR_SHAPE(1), gr_init_const(0));
+    gr_value *k = gr_param(g, "k", GR_SHAPE(1), gr_init_const(2));
+    gr_value *z = gr_param(g, "z", GR_SHAPE(1), gr_init_const(40));
+    gr_value *sum = gr_add(g, gr_pow(g, x, 0), gr_map2_at(GR_HERE, g, "pow", x, k));
+
+    (void)user;
+    sum = gr_add(g, sum, gr_focal_each(g, z, gr_fill(g, GR_F32, GR_SHAPE(1), 1), -1, 0));
+    gr_loss(g, gr_sum(g, gr_add(g, sum, gr_mul_k(g, x, 3)), GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
+static void test_powers_at_zero(void)
+{
+    static const struct {
+        const char *name;
+        float want;
+    } after[] = { { "x", -3 }, { "k", 2 }, { "z", 40 } };
+    float x = 0;
+    gr_named feed = { "unused", GR_F32, GR_SHAPE(1), &x };
+    gr_step *s = open_step(trace_powers, defaults);
+    gr_snapshot *snap;
+
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 1));
+    GR_CHECK_OK(gr_step_save(s, &snap));
+    for (int i = 0; i < 3; i++) {
+        memcpy(&x, gr_snapshot_find(snap, after[i].name)->mem, sizeof(x));
+        GR_CHECK_NEAR(x, after[i].want, 0);
+    }
+    gr_snapshot_destroy(snap);
+    gr_step_destroy(s);
+}
+
 /* ---- calls in odd order ---- */
 
 static gr_status trace_linear(gr_graph *g, void *user)
@@ -289,6 +364,8 @@ int main(void)
     test_gradients_stay_wide(2, 257);
     test_shared_gradient_in_two_buckets();
     test_amp_leaves_f64_alone();
+    test_amp_casts_for_cross();
+    test_powers_at_zero();
     test_first_plan_may_fail();
     test_plan_that_does_not_fit();
     test_norm_outlives_evaluation();

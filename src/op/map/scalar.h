@@ -20,7 +20,8 @@
  *
  * NaN goes through max, min, clamp and relu, and relu's gradient is 0 at 0, as in PyTorch;
  * the gradient of max and min is shared by equal arguments, and clamp passes it on at its
- * ends. gelu is written through erfc and gelu_tanh through exp, so that nothing cancels
+ * ends. The gradient of pow is 0 for a power of 0, and that of the power for 0 to one that is
+ * not negative. gelu is written through erfc and gelu_tanh through exp, so that nothing cancels
  * where the result is small.
  *
  * A new function is a new row, a vector loop in map_loops.h if the formula's own loop is
@@ -83,7 +84,8 @@ extern "C" {
     X(RELU_GRAD, "relu_grad", 2, ANY, b <= 0 ? 0 : a, "g b relu_grad", "", "")                   \
     X(RSQRT, "rsqrt", 1, FLOAT, 1 / sqrt(a), "y square y mul g mul -0.5 mul", "", "")            \
     X(RECIPROCAL, "reciprocal", 1, FLOAT, 1 / a, "y square g mul neg", "", "")                   \
-    X(POW, "pow", 2, FLOAT, pow(a, b), "a b 1 sub pow b mul g mul", "a log y mul g mul", "")     \
+    X(POW, "pow", 2, FLOAT, pow(a, b), "b 0 eq 0 a b 1 sub pow b mul g mul where",               \
+      "a 0 eq b 0 ge and 0 a log y mul g mul where", "")                                         \
     X(LOG1P, "log1p", 1, FLOAT, log1p(a), "g a 1 add div", "", "")                               \
     X(EXPM1, "expm1", 1, FLOAT, expm1(a), "y 1 add g mul", "", "")                               \
     X(SIN, "sin", 1, FLOAT, sin(a), "a cos g mul", "", "")                                       \
