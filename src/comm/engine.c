@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOVES 8 /* rounds of moving before whoever waits looks at the clock */
+
 /* ---- comparing ---- */
 
 static gr_status compare(const gr_engine *e, const gr_seen *mine, int peer, const gr_seen *theirs)
@@ -226,16 +228,17 @@ gr_status gr_engine_again(gr_engine *e, gr_job_work *w)
 
 gr_status gr_engine_move(gr_engine *e)
 {
-    bool moved;
+    bool moved = true;
 
-    do {
+    /* Not for ever: a rank that runs ahead can send faster than this one looks up. */
+    for (int i = 0; i < MOVES && moved; i++) {
         moved = false;
         for (gr_job_work *w = e->open; w; w = w->next)
             if (!gr_work_is_done(w))
                 GR_TRY(gr_sched_move(&w->sched, e->wire));
         GR_TRY(e->wire->ops->move(e->wire, &moved));
         e->n_moved += moved;
-    } while (moved);
+    }
     return GR_OK;
 }
 

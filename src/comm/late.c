@@ -111,7 +111,7 @@ static gr_status look_for_leavers(const gr_engine *e, const gr_job_work *w)
 
 /* What has been done about a wait so far. */
 typedef struct patience {
-    int64_t since_ns; /* the last time that something moved */
+    int64_t since_ns; /* the last time that a step of the call was done */
     int64_t tell_ns;
     bool told, logged;
 } patience;
@@ -144,20 +144,28 @@ gr_status gr_engine_wait(gr_engine *e, gr_job_work *w)
                    .tell_ns =
                        e->pg->timeout_ms < 4000 ? (int64_t)e->pg->timeout_ms * 250000 : TELL_NS };
     uint64_t n_moved = e->n_moved;
+    int64_t spin_ns = p.since_ns;
+    int n_done = w->sched.n_done;
 
     for (;;) {
+        bool has_moved;
         int left_ms;
 
         GR_TRY(gr_engine_move(e));
         if (gr_work_is_done(w))
             return GR_OK;
-        if (e->n_moved != n_moved) {
-            n_moved = e->n_moved;
+        /* Others' messages may keep moving while this call stands still. */
+        if (w->sched.n_done != n_done)
             p.since_ns = gr_now_ns();
-        }
-        if (e->wire->may_spin && gr_now_ns() - p.since_ns < SPIN_NS)
+        has_moved = e->n_moved != n_moved;
+        if (has_moved)
+            spin_ns = gr_now_ns();
+        n_done = w->sched.n_done;
+        n_moved = e->n_moved;
+        if (e->wire->may_spin && gr_now_ns() - spin_ns < SPIN_NS)
             continue;
         GR_TRY(lose_patience(e, w, &p, &left_ms));
-        GR_TRY(e->wire->ops->sleep(e->wire, left_ms < SLICE_MS ? left_ms : SLICE_MS));
+        if (!has_moved) /* else there may be more to do */
+            GR_TRY(e->wire->ops->sleep(e->wire, left_ms < SLICE_MS ? left_ms : SLICE_MS));
     }
 }

@@ -245,7 +245,7 @@ static void wire_destroy(gr_wire *w)
 {
     mpi_wire *v = (mpi_wire *)w;
     gr_deadline d = gr_deadline_in_ms(DRAIN_NS / 1000000);
-    bool moved;
+    bool moved = false;
 
     while (v->sends && !gr_deadline_passed(d) && collect(v, &v->sends, &moved) == GR_OK)
         ;

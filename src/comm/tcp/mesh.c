@@ -71,7 +71,7 @@ static gr_status mesh_recv(gr_wire *w, gr_msg *msg)
 static gr_status stream_ended(mesh *m, mesh_stream *s, gr_status st)
 {
     mesh_peer *p = &m->peers[s->peer];
-    bool moved;
+    bool moved = false;
 
     if (st != GR_ERR_IO || s->fd < 0)
         return st;
@@ -199,7 +199,7 @@ void mesh_destroy(gr_wire *w)
         return;
     for (int r = 0; r < w->size && m->peers; r++) {
         mesh_peer *p = &m->peers[r];
-        bool moved;
+        bool moved = false;
 
         if (p->control >= 0 && w->user.frame)
             GR_IGNORE(mesh_control_move(m, r, &moved)); /* unread bytes would reset it */
