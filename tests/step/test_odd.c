@@ -289,6 +289,39 @@ static void test_powers_at_zero(void)
     gr_step_destroy(s);
 }
 
+/* ---- rows that are hidden whole ---- */
+
+static gr_status trace_hidden(gr_graph *g, void *user)
+{
+    gr_value *x = gr_param(g, "x", GR_SHAPE(2, 3), gr_init_const(0));
+    gr_value *h = gr_masked_fill(g, x, gr_input(g, "hidden"), -INFINITY);
+    gr_value *sum = gr_sum(g, gr_exp(g, gr_logsumexp(g, h, 1, false)), GR_AXES_ALL, false);
+
+    (void)user;
+    sum = gr_add(g, sum, gr_sum(g, gr_softmax(g, h, 1), GR_AXES_ALL, false));
+    gr_loss(g, sum);
+    return gr_graph_status(g);
+}
+
+static void test_hidden_rows_have_no_gradient(void)
+{
+    static const float want[6] = { 0, 0, 0, -1, -1, 0 };
+    uint8_t hidden[6] = { 1, 1, 1, 0, 0, 1 };
+    gr_named feed = { "hidden", GR_BOOL, GR_SHAPE(2, 3), hidden };
+    gr_step *s = open_step(trace_hidden, defaults);
+    gr_snapshot *snap;
+    float x[6];
+
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 1));
+    GR_CHECK_NEAR(read1(s, "loss"), 3, 1e-6);
+    GR_CHECK_OK(gr_step_save(s, &snap));
+    memcpy(x, gr_snapshot_find(snap, "x")->mem, sizeof(x));
+    for (int i = 0; i < 6; i++)
+        GR_CHECK_NEAR(x[i], want[i], 1e-6);
+    gr_snapshot_destroy(snap);
+    gr_step_destroy(s);
+}
+
 /* ---- calls in odd order ---- */
 
 static gr_status trace_linear(gr_graph *g, void *user)
@@ -366,6 +399,7 @@ int main(void)
     test_amp_leaves_f64_alone();
     test_amp_casts_for_cross();
     test_powers_at_zero();
+    test_hidden_rows_have_no_gradient();
     test_first_plan_may_fail();
     test_plan_that_does_not_fit();
     test_norm_outlives_evaluation();

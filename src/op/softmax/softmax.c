@@ -13,6 +13,8 @@
 #include "gradus/ops.h"
 #include "op/map/program.h"
 
+#include <math.h>
+
 static gr_dtype wide(gr_dtype t)
 {
     return t == GR_F64 ? GR_F64 : GR_F32;
@@ -100,15 +102,20 @@ static gr_status softmax_grad(gr_graph *g, gr_node *n, gr_value *const *d_out, g
     return gr_graph_status(g);
 }
 
-/* exp(x - lse) dy */
+/* exp(x - lse) dy; where all of x is -inf, and lse with it, 0 stands in for lse, so that the
+ * gradient is 0 as softmax is. */
 static gr_status logsumexp_grad(gr_graph *g, gr_node *n, gr_value *const *d_out, gr_value **d_src)
 {
     gr_value *x = n->src[0];
-    gr_program p = { .shape = x->shape, .dtype = x->dtype, .n_src = 3, .n_instr = 3 };
+    gr_program p = { .shape = x->shape, .dtype = x->dtype, .n_src = 3, .n_instr = 7 };
 
-    p.instr[0] = (gr_instr){ .fn = GR_FN_SUB, .reg = { 0, 1, -1 } };
-    p.instr[1] = (gr_instr){ .fn = GR_FN_EXP, .reg = { 3, -1, -1 } };
-    p.instr[2] = (gr_instr){ .fn = GR_FN_MUL, .reg = { 4, 2, -1 } };
+    p.instr[0] = (gr_instr){ .fn = GR_FN_CONST, .reg = { -1, -1, -1 }, .k = -INFINITY };
+    p.instr[1] = (gr_instr){ .fn = GR_FN_EQ, .reg = { 1, 3, -1 } };
+    p.instr[2] = (gr_instr){ .fn = GR_FN_CONST, .reg = { -1, -1, -1 } };
+    p.instr[3] = (gr_instr){ .fn = GR_FN_WHERE, .reg = { 4, 5, 1 } };
+    p.instr[4] = (gr_instr){ .fn = GR_FN_SUB, .reg = { 0, 6, -1 } };
+    p.instr[5] = (gr_instr){ .fn = GR_FN_EXP, .reg = { 7, -1, -1 } };
+    p.instr[6] = (gr_instr){ .fn = GR_FN_MUL, .reg = { 8, 2, -1 } };
     d_src[0] = gr_map_add(g, n->site, (gr_value *[]){ x, &n->out[0], d_out[0] }, &p);
     return gr_graph_status(g);
 }
