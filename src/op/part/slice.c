@@ -99,6 +99,8 @@ static void resolve(gr_slice_attr *at, int d, gr_range r, int64_t n)
     at->count[d] = stop <= start ? 0 : r.step < 1 ? 0 : (stop - start - 1) / r.step + 1;
     if (stop > n || stop < start) /* not clamped, as Python would: it is most often a slip */
         at->count[d] = stop > n ? stop - start : -1;
+    if (at->count[d] <= 1 && r.step > 1) /* of one element, however long: not to be multiplied */
+        at->step[d] = 1;
 }
 
 gr_value *gr_slice_at(const char *site, gr_graph *g, gr_value *a, const gr_range *ranges)
