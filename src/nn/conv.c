@@ -63,13 +63,15 @@ gr_value *gr_conv_transpose_layer_at(const char *site, gr_graph *g, const char *
     gr_layer l = { site, g, name };
     int64_t c = check(&l, x, s, conv->groups);
     gr_value *weight;
+    int64_t n_out;
     double bound;
 
     if (c < 1)
         return NULL;
+    n_out = s->n_out / conv->groups;
     /* PyTorch takes the fan from dimension 1, which is the outputs here. */
-    bound = 1.0 / sqrt((double)(s->n_out / conv->groups * s->k * s->k));
-    weight = gr_layer_param(&l, "weight", GR_SHAPE(c, s->n_out / conv->groups, s->k, s->k),
+    bound = 1.0 / sqrt((double)(n_out * s->k * s->k));
+    weight = gr_layer_param(&l, "weight", GR_SHAPE(c, n_out, s->k, s->k),
                             s->opts ? s->opts->weight : NULL, gr_init_uniform(-bound, bound));
     return add_bias(&l, gr_conv_transpose2d_at(site, g, x, weight, conv), s, bound);
 }

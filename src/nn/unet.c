@@ -87,7 +87,7 @@ gr_value *gr_unet_model_at(const char *site, gr_graph *g, const char *name, gr_v
 {
     int64_t base = config->base ? config->base : 64;
     net n = { .site = site, .g = g, .bilinear = config->bilinear };
-    gr_value *skip[N_LEVELS + 1];
+    gr_value *skip[N_LEVELS + 1] = { NULL };
     gr_shape in = gr_value_shape(x);
     char text[GR_SHAPE_TEXT];
 

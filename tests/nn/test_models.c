@@ -5,7 +5,7 @@
  *
  * Then a few steps otherwise: with two threads and with everything recomputed the losses are
  * the same bits, and bf16 stays within BF16_OFF of f32's losses, relative to them (times the
- * model's slack). The furthest seen: 0.0092 of DeepLab's, 0.0028 of ResNet's, 0.0007 of others.
+ * model's slack). The furthest seen: 0.0092 of DeepLab's, 0.0040 of ResNet's, 0.0007 of others.
  *
  * usage: test_models [small|full [MODEL]]
  */
@@ -17,7 +17,7 @@
 #define N_STEPS  20
 #define N_SAME   2 /* the second loss has seen every gradient */
 #define N_BF16   6
-#define BF16_OFF 0.005
+#define BF16_OFF 0.008
 
 /* What the curves are run with; all 0 is f32 on one thread. */
 typedef struct variant {

@@ -234,7 +234,10 @@ static void check_line(const gr_vars *vars, const char *line, int *last)
     gr_shape_text(&v->shape, have, sizeof(have));
     line = strchr(line, '[');
     GR_CHECK_EQ(strncmp(line, have, strlen(have)), 0);
-    GR_CHECK_EQ(sscanf(strchr(line, ']'), "] %c %lf", &letter, &number), 2);
+    line = strchr(line, ']');
+    GR_CHECK(line && strlen(line) > 4);
+    letter = line[2];
+    number = strtod(line + 3, NULL);
     check_start(v, letter, number);
     if (letter != 'c') {
         GR_CHECK(v->index > *last);
@@ -253,12 +256,14 @@ static uint32_t name_hash(const char *text)
 
 static void check_count(const kind *k, const gr_vars *vars, const char *line)
 {
-    int64_t want_params, n_params = 0;
-    int want_tensors, n_tensors = 0;
+    int64_t want_params, want_tensors, n_params = 0;
     uint32_t want, hash = 0;
+    int n_tensors = 0;
+    char *end;
 
-    GR_CHECK_EQ(sscanf(line, "count %" SCNd64 " %d %" SCNu32, &want_params, &want_tensors, &want),
-                3);
+    want_params = strtoll(line + strlen("count"), &end, 10);
+    want_tensors = strtoll(end, &end, 10);
+    want = (uint32_t)strtoul(end, NULL, 10);
     for (int i = 0; i < vars->n; i++) {
         const gr_var *v = vars->list[i];
         char shape[GR_SHAPE_TEXT], text[256];
