@@ -95,6 +95,9 @@ gr_status gr_st_read(const gr_st_source *src, gr_snapshot **out) GR_MUST_CHECK;
 /* The same from memory. */
 gr_status gr_safetensors_parse(const char *bytes, size_t n_bytes, gr_snapshot **out) GR_MUST_CHECK;
 
+/* The same from an open file of n_bytes, read from its place to its end. */
+gr_status gr_st_read_fd(int fd, size_t n_bytes, gr_snapshot **out) GR_MUST_CHECK;
+
 /* Takes bytes; remembers its own failures. */
 typedef void gr_st_write_fn(void *arg, const void *src, size_t n_bytes);
 

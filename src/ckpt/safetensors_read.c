@@ -6,15 +6,12 @@
  * Any thread.
  */
 #include "ckpt/safetensors.h"
-#include "gradus/ckpt.h"
 
 #include "base/alloc.h"
 #include "base/outfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are copied as they are");
@@ -162,28 +159,9 @@ static gr_status read_fd(void *arg, void *dst, size_t n_bytes)
     return GR_OK;
 }
 
-static gr_status read_open_file(int fd, gr_snapshot **out)
+gr_status gr_st_read_fd(int fd, size_t n_bytes, gr_snapshot **out)
 {
-    gr_st_source src = { .read = read_fd, .arg = &fd };
-    struct stat info;
+    const gr_st_source src = { .read = read_fd, .arg = &fd, .n_bytes = n_bytes };
 
-    if (fstat(fd, &info) != 0)
-        return gr_fail(GR_ERR_IO, "fstat: %s", strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        return gr_fail(GR_ERR_IO, "not a file");
-    src.n_bytes = (size_t)info.st_size;
     return gr_st_read(&src, out);
-}
-
-gr_status gr_ckpt_read(const char *path, gr_snapshot **out)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    gr_status st;
-
-    *out = NULL;
-    if (fd < 0)
-        return gr_fail(GR_ERR_IO, "checkpoint '%s': %s", path, strerror(errno));
-    st = read_open_file(fd, out);
-    close(fd); /* only read from: nothing can be lost */
-    return gr_wrap(st, "checkpoint '%s'", path);
 }

@@ -11,7 +11,6 @@
  * snapshot must not change meanwhile.
  */
 #include "ckpt/safetensors.h"
-#include "gradus/ckpt.h"
 
 #include "base/alloc.h"
 #include "base/outfile.h"
@@ -177,24 +176,4 @@ done:
     gr_text_fini(&header);
     gr_free(order);
     return st;
-}
-
-static void write_file(void *arg, const void *src, size_t n_bytes)
-{
-    gr_outfile_write((gr_outfile *)arg, src, n_bytes);
-}
-
-gr_status gr_ckpt_write(const char *path, const gr_snapshot *snap)
-{
-    gr_outfile *f = NULL;
-    gr_status st;
-
-    GR_TRY_GOTO(st, gr_outfile_open(&f, path), fail);
-    GR_TRY_GOTO(st, gr_safetensors_format(snap, write_file, f), fail);
-    st = gr_outfile_commit(f);
-    return gr_wrap(st, "checkpoint '%s'", path);
-
-fail:
-    gr_outfile_discard(f);
-    return gr_wrap(st, "checkpoint '%s'", path);
 }

@@ -1,0 +1,100 @@
+/*
+ * Checkpoint files by path: which format a file has, and the way through the disk.
+ *
+ * Reading looks at the first bytes, whatever the name; writing goes by the name. A
+ * safetensors file is read front to back; one of PyTorch's has its directory at the end
+ * and is mapped. A mapped file must not be cut while it is read: the system would end the
+ * process. Ours are never changed in place, only replaced.
+ *
+ * Any thread.
+ */
+#include "gradus/ckpt.h"
+
+#include "base/outfile.h"
+#include "ckpt/pt.h"
+#include "ckpt/safetensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static gr_status read_mapped(int fd, size_t n_bytes, gr_snapshot **out)
+{
+    void *map = mmap(NULL, n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    gr_status st;
+
+    if (map == MAP_FAILED)
+        return gr_fail(GR_ERR_IO, "cannot map %zu bytes: %s", n_bytes, strerror(errno));
+    st = gr_pt_parse(map, n_bytes, out);
+    munmap(map, n_bytes);
+    return st;
+}
+
+static gr_status read_open(int fd, gr_snapshot **out)
+{
+    unsigned char lead[GR_PT_LEAD_BYTES];
+    struct stat info;
+    ssize_t n;
+
+    if (fstat(fd, &info) != 0)
+        return gr_fail(GR_ERR_IO, "fstat: %s", strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return gr_fail(GR_ERR_IO, "not a file");
+    do {
+        n = pread(fd, lead, sizeof(lead), 0);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return gr_fail(GR_ERR_IO, "read: %s", strerror(errno));
+    if (gr_pt_is_zip(lead, (size_t)n) || gr_pt_is_legacy(lead, (size_t)n))
+        return read_mapped(fd, (size_t)info.st_size, out);
+    return gr_st_read_fd(fd, (size_t)info.st_size, out);
+}
+
+gr_status gr_ckpt_read(const char *path, gr_snapshot **out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    gr_status st;
+
+    *out = NULL;
+    if (fd < 0)
+        return gr_fail(GR_ERR_IO, "checkpoint '%s': %s", path, strerror(errno));
+    st = read_open(fd, out);
+    close(fd); /* only read from: nothing can be lost */
+    return gr_wrap(st, "checkpoint '%s'", path);
+}
+
+static bool ends_with(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), n_suffix = strlen(suffix);
+
+    return n > n_suffix && strcmp(path + n - n_suffix, suffix) == 0;
+}
+
+static void write_file(void *arg, const void *src, size_t n_bytes)
+{
+    gr_outfile_write((gr_outfile *)arg, src, n_bytes);
+}
+
+gr_status gr_ckpt_write(const char *path, const gr_snapshot *snap)
+{
+    bool is_pt = ends_with(path, ".pt") || ends_with(path, ".pth");
+    gr_outfile *f = NULL;
+    gr_status st;
+
+    GR_TRY_GOTO(st, gr_outfile_open(&f, path), fail);
+    if (is_pt)
+        st = gr_pt_format(snap, write_file, f, GR_ZIP_LIMIT);
+    else
+        st = gr_safetensors_format(snap, write_file, f);
+    if (st != GR_OK)
+        goto fail;
+    st = gr_outfile_commit(f);
+    return gr_wrap(st, "checkpoint '%s'", path);
+
+fail:
+    gr_outfile_discard(f);
+    return gr_wrap(st, "checkpoint '%s'", path);
+}
