@@ -122,13 +122,16 @@ static gr_status add_bytes(walk *w, gr_pk_text bytes)
 
 static gr_status add_text(walk *w, const char *key, const char *text, size_t n)
 {
+    int before = gr_snapshot_n_texts(w->snap);
+
     if (memchr(text, '\0', n))
         return gr_fail(GR_ERR_FORMAT, "a text with a NUL in it");
-    if (gr_snapshot_n_texts(w->snap) >= GR_PT_MAX_TEXTS)
+    if (before >= GR_PT_MAX_TEXTS)
         return gr_fail(GR_ERR_FORMAT, "more than %d texts and numbers", GR_PT_MAX_TEXTS);
-    if (gr_snapshot_get(w->snap, key))
+    GR_TRY(gr_snapshot_set(w->snap, key, text));
+    if (gr_snapshot_n_texts(w->snap) == before) /* it took the place of another */
         return gr_fail(GR_ERR_FORMAT, "a second text of that name");
-    return gr_snapshot_set(w->snap, key, text);
+    return GR_OK;
 }
 
 /* A text of the pickle, which has no NUL at its end. */

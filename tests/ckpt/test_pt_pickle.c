@@ -131,12 +131,12 @@ static void test_rules(void)
         }
 }
 
-/* Lists of ten times the list before, and one text named from ten thousand places. */
+/* Lists of ten times the list before, and one text in ten thousand places. */
 static void test_growth(void)
 {
     gr_text t = GR_TEXT_INIT;
 
-    gr_text_addn(&t, "\x80\2(]X\1\0\0\0xaq\0", 13);
+    gr_text_addn(&t, "\x80\2(]}aq\0", 8);
     for (int level = 1; level <= 12; level++) {
         gr_text_add(&t, "](");
         for (int i = 0; i < 10; i++)
@@ -144,7 +144,7 @@ static void test_growth(void)
         gr_text_addn(&t, (const char[]){ 'e', 'q', (char)level }, 3);
     }
     gr_text_add(&t, "t."); /* a tuple of them all */
-    GR_CHECK_FAILS(parse(t.str, t.len), GR_ERR_FORMAT, "more than");
+    GR_CHECK_FAILS(parse(t.str, t.len), GR_ERR_FORMAT, "more than 1048576 values");
     gr_text_fini(&t);
     gr_text_addn(&t, "\x80\2(X\0\0\2\0", 8);
     for (int i = 0; i < 0x20000; i++)
@@ -155,6 +155,18 @@ static void test_growth(void)
     gr_text_add(&t, "t.");
     GR_CHECK_OK(gr_text_status(&t));
     GR_CHECK_FAILS(parse(t.str, t.len), GR_ERR_FORMAT, "over 64 times the");
+    gr_text_fini(&t);
+}
+
+static void test_texts(void)
+{
+    gr_text t = GR_TEXT_INIT;
+
+    gr_text_addn(&t, "\x80\2(", 3);
+    for (int i = 0; i <= GR_PT_MAX_TEXTS; i++)
+        gr_text_addn(&t, "U\1x", 3);
+    gr_text_add(&t, "t.");
+    GR_CHECK_FAILS(parse(t.str, t.len), GR_ERR_FORMAT, "more than 16384 texts");
     gr_text_fini(&t);
 }
 
@@ -175,6 +187,7 @@ int main(void)
 {
     test_rules();
     test_growth();
+    test_texts();
     test_depth();
     return 0;
 }
