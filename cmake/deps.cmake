@@ -7,6 +7,13 @@ find_package(Python3 COMPONENTS Interpreter)
 # JSON: rooms ckpt and launch (the error file of a rank).
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 
+# Records of TensorBoard and W&B, and images: room track. libpng brings zlib along, whose
+# checksum W&B's files carry.
+pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
+pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+find_program(GR_PROTOC_C NAMES protoc-c REQUIRED)
+
 # oneDNN: room op. Its two major APIs differ, so kernels come as *_onednn2.c and
 # *_onednn3.c, and only the file that fits is compiled. The package's own CMake file is
 # not used: it asks for OpenMP, which our code does not need.

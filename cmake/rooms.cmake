@@ -46,6 +46,24 @@ function(gr_room_links name)
   endif()
 endfunction()
 
+# gr_room_protos(name): src/<name>/*.proto become C in <build>/proto/<name>, which the room
+# includes as "<name>/<file>.pb-c.h". The code is the generator's, so our warnings do not apply.
+function(gr_room_protos name)
+  set(folder ${CMAKE_BINARY_DIR}/proto/${name})
+  file(MAKE_DIRECTORY ${folder})
+  file(GLOB protos CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.proto)
+  foreach(proto ${protos})
+    get_filename_component(base ${proto} NAME_WE)
+    set(made ${folder}/${base}.pb-c.c)
+    add_custom_command(OUTPUT ${made} ${folder}/${base}.pb-c.h DEPENDS ${proto} VERBATIM
+        COMMAND ${GR_PROTOC_C} --c_out=${folder} --proto_path=${CMAKE_SOURCE_DIR}/src/${name}
+                ${proto})
+    set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS -w)
+    target_sources(gr_${name} PRIVATE ${made} ${folder}/${base}.pb-c.h)
+  endforeach()
+  target_include_directories(gr_${name} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/proto)
+endfunction()
+
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/layers.txt)
 file(STRINGS ${CMAKE_SOURCE_DIR}/layers.txt gr_lines REGEX "^[a-z]+:")
 foreach(line ${gr_lines})
@@ -60,7 +78,9 @@ get_property(GR_ROOMS GLOBAL PROPERTY GR_ROOMS)
 get_property(GR_ROOM_OBJECTS GLOBAL PROPERTY GR_ROOM_OBJECTS)
 list(TRANSFORM GR_ROOMS PREPEND gr_ OUTPUT_VARIABLE GR_ROOM_TARGETS)
 
-set(GR_EXTERNAL PkgConfig::JANSSON)
+set(GR_EXTERNAL PkgConfig::JANSSON PkgConfig::PROTOBUF_C PkgConfig::PNG PkgConfig::ZLIB)
+gr_room_protos(track)
+gr_room_links(track PkgConfig::PROTOBUF_C PkgConfig::PNG PkgConfig::ZLIB)
 gr_room_links(ckpt PkgConfig::JANSSON)
 gr_room_links(launch PkgConfig::JANSSON)
 if(GR_HAVE_ONEDNN)

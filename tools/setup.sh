@@ -45,6 +45,9 @@ probe() {
     need ninja-build has ninja
     need pkg-config has pkg-config
     need libjansson-dev has_pc jansson
+    need libprotobuf-c-dev has_pc libprotobuf-c
+    need protobuf-c-compiler has protoc-c
+    need libpng-dev has_pc libpng
     need libdnnl-dev has_header oneapi/dnnl/dnnl.h
     need libhwloc-dev has_header hwloc.h
     if [ "$goal" != build ]; then

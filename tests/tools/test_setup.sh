@@ -32,14 +32,14 @@ stub() {
 }
 
 complete() {
-    for tool in cc c++ cmake ninja pkg-config python3 clang-format-14 clang-tidy-14; do
+    for tool in cc c++ cmake ninja pkg-config protoc-c python3 clang-format-14 clang-tidy-14; do
         stub $tool
     done
 }
 
 # apt BODY: an apt-get that logs; BODY decides what an installation does.
 apt() { stub apt-get "echo \"apt-get \$*\" >>$top/log; [ \$1 = update ] || { $1; }"; }
-installs_all="for t in cc c++ cmake ninja pkg-config; do
+installs_all="for t in cc c++ cmake ninja pkg-config protoc-c; do
     printf '#!/bin/sh\nexit 0\n' >$top/bin/\$t; chmod +x $top/bin/\$t; done"
 
 # expect RC ARGS...: runs setup.sh on the pretended machine.
@@ -51,7 +51,7 @@ expect() {
 }
 says() { grep -qF -- "$1" "$top/out" || fail "no '$1' in the output"; }
 logged() { grep -qF -- "$1" "$top/log" || fail "no '$1' in the log: $(cat "$top/log")"; }
-all='gcc libc6-dev g++ cmake ninja-build pkg-config libjansson-dev libdnnl-dev libhwloc-dev'
+all='gcc libc6-dev g++ cmake ninja-build pkg-config libjansson-dev libprotobuf-c-dev protobuf-c-compiler libpng-dev libdnnl-dev libhwloc-dev'
 
 # Nothing is missing: nothing is said, nothing is called.
 machine 0 && complete && apt false
