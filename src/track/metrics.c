@@ -1,13 +1,13 @@
 /*
- * Metrics as JSON lines. Names are our own identifiers and values are numbers, so nothing
- * needs escaping; and the step stands first in each line, so old lines can be sorted out
- * without a parser.
+ * Metrics as JSON lines. The step stands first in each line and no value is an object, so old
+ * lines can be sorted out, and a cut one seen, without a parser.
  */
 #include "track/metrics.h"
 
 #include "base/alloc.h"
 #include "base/outfile.h"
 #include "base/text.h"
+#include "track/value.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -111,17 +111,26 @@ void gr_metrics_begin(gr_metrics *m, int64_t step)
     gr_text_addf(&m->line, HEAD "%" PRId64, step);
 }
 
+static void add_name(gr_metrics *m, const char *name)
+{
+    gr_text_add(&m->line, ", ");
+    gr_json_add_string(&m->line, name);
+    gr_text_add(&m->line, ": ");
+}
+
 void gr_metrics_i64(gr_metrics *m, const char *name, int64_t value)
 {
-    gr_text_addf(&m->line, ", \"%s\": %" PRId64, name, value);
+    add_name(m, name);
+    gr_text_addf(&m->line, "%" PRId64, value);
 }
 
 void gr_metrics_f64(gr_metrics *m, const char *name, double value)
 {
+    add_name(m, name);
     if (isfinite(value))
-        gr_text_addf(&m->line, ", \"%s\": %.9g", name, value);
+        gr_text_addf(&m->line, "%.9g", value);
     else
-        gr_text_addf(&m->line, ", \"%s\": null", name);
+        gr_text_add(&m->line, "null");
 }
 
 gr_status gr_metrics_end(gr_metrics *m)

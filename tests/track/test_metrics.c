@@ -54,6 +54,14 @@ int main(void)
                 "{\"step\": 20, \"epoch\": 1, \"loss\": null}\n"
                 "{\"step\": 21, \"epoch\": 1, \"loss\": 2}\n");
 
+    unlink(PATH);
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, 0));
+    gr_metrics_begin(m, 1);
+    gr_metrics_f64(m, "a \"b\"\n\xff", 2);
+    GR_CHECK_OK(gr_metrics_end(m));
+    gr_metrics_close(m);
+    expect_file("{\"step\": 1, \"a \\\"b\\\"\\u000a?\": 2}\n");
+
     GR_CHECK_FAILS(gr_metrics_open(&m, "missing/" PATH, 0), GR_ERR_IO, "missing/" PATH);
     GR_CHECK_OK(gr_metrics_open(&m, "/dev/full", 0));
     gr_metrics_begin(m, 1);

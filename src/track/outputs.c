@@ -1,0 +1,231 @@
+/* The files of a run. Every failure ends here: one line in the log, and the output is off. */
+#include "track/outputs.h"
+
+#include "base/log.h"
+#include "base/outfile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void say_off(const char *what)
+{
+    gr_log(TRAIN, WARN, "%s is off from here on: %s; training goes on without it", what,
+           gr_error_message());
+}
+
+/* Each: nothing when the call went well. */
+static void check_jsonl(gr_outputs *o, gr_status st)
+{
+    if (st == GR_OK)
+        return;
+    say_off("metrics.jsonl");
+    gr_metrics_close(o->jsonl);
+    o->jsonl = NULL;
+}
+
+static void check_csv(gr_outputs *o, gr_status st)
+{
+    if (st == GR_OK)
+        return;
+    say_off("metrics.csv");
+    gr_csv_close(o->csv);
+    o->csv = NULL;
+}
+
+static void check_events(gr_outputs *o, gr_status st)
+{
+    if (st == GR_OK)
+        return;
+    say_off("TensorBoard");
+    GR_IGNORE(gr_events_close(o->events)); /* that it fails was just said */
+    o->events = NULL;
+}
+
+static void check_wandb(gr_outputs *o, gr_status st)
+{
+    if (st == GR_OK)
+        return;
+    say_off("W&B");
+    GR_IGNORE(gr_wandb_close(o->wandb, 1)); /* that it fails was just said */
+    o->wandb = NULL;
+}
+
+static void check_curves(gr_outputs *o, gr_status st)
+{
+    if (st == GR_OK)
+        return;
+    say_off("plotting");
+    gr_curves_destroy(o->curves);
+    o->curves = NULL;
+}
+
+static bool is_plotted(const char *name)
+{
+    return strcmp(name, "epoch") != 0;
+}
+
+/* What a resumed run has in its table belongs into its curves. */
+static void old_value(void *arg, int64_t step, const char *name, double value)
+{
+    gr_outputs *o = arg;
+
+    if (o->curves && is_plotted(name))
+        check_curves(o, gr_curves_add(o->curves, step, name, value));
+}
+
+static gr_status path_in(gr_text *path, const char *folder, const char *name)
+{
+    path->len = 0;
+    gr_text_addf(path, "%s/%s", folder, name);
+    return gr_text_status(path);
+}
+
+static void open_tables(gr_outputs *o, const gr_track_config *c)
+{
+    gr_text path = GR_TEXT_INIT;
+    gr_status st;
+
+    if (c->jsonl) {
+        st = path_in(&path, c->folder, "metrics.jsonl");
+        check_jsonl(o, st != GR_OK ? st : gr_metrics_open(&o->jsonl, path.str, c->last_step));
+    }
+    if (c->csv) {
+        st = path_in(&path, c->folder, "metrics.csv");
+        check_csv(o, st != GR_OK ? st : gr_csv_open(&o->csv, path.str, c->last_step, old_value, o));
+    }
+    gr_text_fini(&path);
+}
+
+static void open_events(gr_outputs *o, const gr_track_config *c)
+{
+    gr_text path = GR_TEXT_INIT;
+    gr_status st = path_in(&path, c->folder, "tensorboard");
+
+    if (st == GR_OK)
+        st = gr_events_open(&o->events, path.str, c->scalar_form);
+    if (st == GR_OK && c->n_params > 0)
+        st = gr_events_hparams(o->events, gr_wall_time(), c->params, c->n_params, c->metrics,
+                               c->n_metrics);
+    check_events(o, st);
+    gr_text_fini(&path);
+}
+
+static void open_wandb(gr_outputs *o, const gr_track_config *c)
+{
+    gr_wandb_config config = *c->wandb;
+    gr_status st;
+
+    if (!config.folder)
+        config.folder = c->folder;
+    config.params = c->params;
+    config.n_params = c->n_params;
+    st = gr_wandb_open(&o->wandb, &config);
+    if (st == GR_OK) {
+        gr_text_add(&o->wandb_folder, gr_wandb_folder(o->wandb));
+        gr_text_add(&o->wandb_id, gr_wandb_id(o->wandb));
+    }
+    check_wandb(o, st);
+}
+
+void gr_outputs_open(gr_outputs *o, const gr_track_config *c)
+{
+    *o = (gr_outputs){ 0 };
+    GR_IGNORE(gr_make_folders(c->folder)); /* each output says why it cannot be opened */
+    if (c->plots) {
+        gr_status st = path_in(&o->plots_folder, c->folder, "plots");
+
+        check_curves(o, st != GR_OK ? st : gr_curves_create(&o->curves));
+    }
+    open_tables(o, c);
+    if (c->tensorboard)
+        open_events(o, c);
+    if (c->wandb && !gr_wandb_disabled())
+        open_wandb(o, c);
+}
+
+static gr_status record_csv(gr_csv *csv, const gr_track_record *r)
+{
+    gr_csv_begin(csv, r->step);
+    for (int i = 0; i < r->n; i++)
+        GR_TRY(gr_csv_value(csv, r->values[i].name, r->values[i].value));
+    return gr_csv_end(csv);
+}
+
+static gr_status record_jsonl(gr_metrics *m, const gr_track_record *r)
+{
+    gr_metrics_begin(m, r->step);
+    for (int i = 0; i < r->n; i++) {
+        if (r->values[i].is_whole)
+            gr_metrics_i64(m, r->values[i].name, (int64_t)r->values[i].value);
+        else
+            gr_metrics_f64(m, r->values[i].name, r->values[i].value);
+    }
+    return gr_metrics_end(m);
+}
+
+void gr_outputs_record(gr_outputs *o, const gr_track_record *r)
+{
+    if (o->jsonl)
+        check_jsonl(o, record_jsonl(o->jsonl, r));
+    if (o->csv)
+        check_csv(o, record_csv(o->csv, r));
+    for (int i = 0; i < r->n; i++) {
+        const char *name = r->values[i].name;
+        double value = r->values[i].value;
+        gr_event_at at = { name, r->step, r->wall_time };
+
+        if (o->events)
+            check_events(o, gr_events_scalar(o->events, &at, value));
+        if (o->wandb)
+            check_wandb(o, gr_wandb_log(o->wandb, r->step, r->wall_time, name, value));
+        if (o->curves && is_plotted(name))
+            check_curves(o, gr_curves_add(o->curves, r->step, name, value));
+    }
+}
+
+void gr_outputs_blob(gr_outputs *o, const gr_blob *b)
+{
+    gr_status st = GR_OK;
+
+    if (!o->events)
+        return;
+    switch (b->kind) {
+    case GR_BLOB_IMAGE: st = gr_events_image(o->events, &b->at, &b->pixels); break;
+    case GR_BLOB_TEXT: st = gr_events_text(o->events, &b->at, b->data); break;
+    case GR_BLOB_HISTOGRAM: st = gr_events_histogram(o->events, &b->at, b->data, b->n); break;
+    }
+    check_events(o, st);
+}
+
+void gr_outputs_plot(gr_outputs *o)
+{
+    if (o->curves)
+        check_curves(o, gr_curves_draw(o->curves, gr_text_str(&o->plots_folder)));
+}
+
+void gr_outputs_flush(gr_outputs *o)
+{
+    if (o->events)
+        check_events(o, gr_events_flush(o->events, false));
+    if (o->wandb)
+        check_wandb(o, gr_wandb_flush(o->wandb, false));
+}
+
+void gr_outputs_close(gr_outputs *o, int exit_code)
+{
+    if (o->events)
+        check_events(o, gr_events_ended(o->events, gr_wall_time(), exit_code == 0));
+    if (o->events && gr_events_close(o->events) != GR_OK)
+        say_off("TensorBoard");
+    if (o->wandb && gr_wandb_close(o->wandb, exit_code) != GR_OK)
+        say_off("W&B");
+    gr_metrics_close(o->jsonl);
+    gr_csv_close(o->csv);
+    gr_curves_destroy(o->curves);
+    gr_text_fini(&o->plots_folder);
+    o->events = NULL;
+    o->wandb = NULL;
+    o->jsonl = NULL;
+    o->csv = NULL;
+    o->curves = NULL;
+}
