@@ -473,7 +473,8 @@ static void op_index(maker *m)
     case 2: v = gr_index_select(m->g, v, axis, indices(m, GR_SHAPE(size(m)), s.dim[axis])); break;
     case 3: v = gr_take_along(m->g, v, axis, indices(m, t, s.dim[axis])); break;
     case 4:
-        v = gr_embedding(m->g, v, indices(m, GR_SHAPE(size(m), 2), s.dim[0]), rnd(m, -1, 0));
+        v = gr_embedding(m->g, v, indices(m, GR_SHAPE(size(m), 2), s.dim[0]),
+                         m->how->smooth ? -1 : rnd(m, -1, 0));
         break;
     case 5: v = gr_top_k(m->g, v, rnd(m, 1, s.dim[s.n_dims - 1]), coin(m, 2), &place); break;
     default: v = gr_max_index(m->g, v, axis, coin(m, 2), NULL); break;
