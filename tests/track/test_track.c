@@ -124,11 +124,15 @@ static int hang(gr_track **t, const char *folder, int close_ms, int *reader)
     c.queue_size = 8;
     c.close_ms = close_ms;
     GR_CHECK_OK(gr_track_open(t, &c));
-    /* A pipe holds less than 8000 of our lines; a slow machine may drop some before. */
-    while (n < 8000 && gr_now_ns() - start < 20000000000) {
-        n += submit(*t, n);
-        if (gr_track_dropped(*t) > 100000)
-            break;
+    /* A pipe holds less than 8000 of our lines. It is full when nothing is taken for a second; a
+     * writer that only waits for its turn takes something before. */
+    while (n < 8000 && gr_now_ns() - start < 1000000000) {
+        if (submit(*t, n)) {
+            n++;
+            start = gr_now_ns();
+        } else {
+            usleep(100);
+        }
     }
     GR_CHECK(gr_track_dropped(*t) > 0 && n < 8000);
     start = gr_now_ns();
