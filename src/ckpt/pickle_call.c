@@ -161,7 +161,7 @@ static gr_status check_reach(const gr_pk_tensor *t)
 
 static gr_status read_tensor(gr_pk_tensor *t, const gr_pk_items *args)
 {
-    int n_strides;
+    int n_strides = 0;
 
     if (args->at[0]->kind != GR_PK_STORAGE)
         return gr_fail(GR_ERR_FORMAT, "a tensor whose storage is %s",

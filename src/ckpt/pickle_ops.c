@@ -334,7 +334,7 @@ static gr_status take_line(gr_pk *pk, gr_pk_text *out)
 
 static gr_status op_global(gr_pk *pk, unsigned char code)
 {
-    gr_pk_text module, name;
+    gr_pk_text module = { 0 }, name = { 0 };
 
     (void)code;
     GR_TRY(take_line(pk, &module));

@@ -2,11 +2,11 @@
 # torch.load() reads our .pt files bit for bit, and we read torch.save()'s.
 . "$GR_SOURCE/tests/launch/lib.sh"
 
+# Looked for and not imported: that takes seconds.
+has_torch='from importlib.util import find_spec as find; assert find("torch") and find("numpy")'
 python=
 for p in "${GR_PYTHON:-}" python3 "${VIRTUAL_ENV:-/nonexistent}/bin/python" ~/venv/bin/python; do
-    # Looked for and not imported: that takes seconds.
-    [ -n "$p" ] && "$p" -c 'from importlib.util import find_spec as f; assert f("torch") and f("numpy")' \
-        2>/dev/null && python=$p && break
+    [ -n "$p" ] && "$p" -c "$has_torch" 2>/dev/null && python=$p && break
 done
 [ -n "$python" ] || skip "no python3 with PyTorch (set GR_PYTHON)"
 tool=$GR_BIN/../interop/ckpt_tool
