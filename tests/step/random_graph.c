@@ -12,8 +12,9 @@
 
 #include "step/random_graph.h"
 
-#define POOL      48
-#define MOST_ELEM 2000
+#define POOL       48
+#define MOST_ELEM  2000
+#define MOST_LARGE 40000
 
 typedef struct maker {
     gr_graph *g;
@@ -107,19 +108,23 @@ static gr_value *indices(maker *m, gr_shape shape, int64_t below)
 
 static void push(maker *m, gr_value *v)
 {
+    int64_t most = m->how->large ? MOST_LARGE : MOST_ELEM;
+
     if (!v)
         return;
     if (gr_value_dtype(v) != m->how->type)
         v = gr_cast(m->g, v, m->how->type);
-    if (count_of(v) > MOST_ELEM) {
+    if (count_of(v) > most) {
         v = gr_reshape(m->g, v, GR_SHAPE(-1));
-        v = gr_slice_axis(m->g, v, 0, rnd(m, 0, 3), MOST_ELEM / 2);
+        v = gr_slice_axis(m->g, v, 0, rnd(m, 0, 3), most / 2);
     }
     m->pool[m->n < POOL ? m->n++ : rnd(m, 0, POOL - 1)] = v;
 }
 
 static gr_value *any(maker *m)
 {
+    if (m->how->large && coin(m, 2)) /* the large one */
+        return m->pool[m->n > 2 ? 2 : 0];
     return m->pool[coin(m, 2) ? m->n - 1 : rnd(m, 0, m->n - 1)];
 }
 
@@ -634,6 +639,8 @@ gr_status random_graph_trace(gr_graph *g, void *user)
     rnd(&m, 0, 1);
     push(&m, front(&m, &loss));
     push(&m, leaf(&m, GR_SHAPE(size(&m), size(&m))));
+    if (how->large)
+        push(&m, leaf(&m, GR_SHAPE(rnd(&m, 2, 4) * 32 + 1, rnd(&m, 100, 200))));
     push(&m, leaf(&m, how->empty ? GR_SHAPE(size(&m), 0) : GR_SHAPE(rnd(&m, 1, 3), size(&m), 4)));
     for (int i = 0; i < how->n_ops && gr_graph_status(g) == GR_OK; i++) {
         int op = draw_op(&m);

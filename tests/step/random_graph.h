@@ -16,6 +16,7 @@ typedef struct random_graph {
     int n_ops;
     int only;    /* a number of random_graph_op_name(): that operator alone; -1: all */
     bool smooth; /* nothing that jumps: for gradients by differences */
+    bool large;  /* values that are worth several threads */
     bool empty;  /* some dimensions are 0 */
     FILE *log;   /* one line per operator; or NULL */
     bool mixed;  /* out: there are values of other types than `type` */

@@ -299,6 +299,9 @@ static problem make_problem(uint64_t seed, int only)
     p.graph.n_ops = (int)random_graph_pick(&state, 1, 9);
     p.graph.smooth = p.graph.type == GR_F64;
     p.graph.empty = random_graph_pick(&state, 0, 11) == 0;
+    p.graph.large = random_graph_pick(&state, 0, 15) == 0;
+    if (p.graph.large)
+        p.graph.n_ops = 3;
     p.graph.log = getenv("GR_GRAPH_LOG") ? stderr : NULL;
     if (p.graph.type == GR_F32 && random_graph_pick(&state, 0, 2) == 0)
         p.amp = GR_AMP_BF16;
