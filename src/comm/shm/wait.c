@@ -155,9 +155,20 @@ static gr_status compare_call(gr_shm *s, int rank, uint64_t number, bool *is_unk
     return gr_what_differ(&a, &b, s->pg.agreed_name);
 }
 
+/* Whether the peer has done its part by now. What it did before it began to wait elsewhere
+ * may have come while this rank slept: it is not looked at until somebody looks. */
+static gr_status has_come(gr_shm *s, int rank, shm_goal *g, bool *out)
+{
+    bool reached = false;
+
+    GR_TRY(look(s, g, &reached));
+    *out = reached || !holds_up(s, rank, g);
+    return GR_OK;
+}
+
 /* A peer that waits in another meeting which this rank has not come to: both orders of
  * calls cannot be right, and nobody would ever go on. */
-static gr_status look_for_crossed(gr_shm *s, int rank, const shm_goal *g, const char *where)
+static gr_status look_for_crossed(gr_shm *s, int rank, shm_goal *g, const char *where)
 {
     uint32_t waits = atom32_get(&s->ranks[rank].waits);
     uint64_t number = atom64_get(&s->ranks[rank].waits_for);
@@ -175,13 +186,17 @@ static gr_status look_for_crossed(gr_shm *s, int rank, const shm_goal *g, const 
     /* Who waits for a message of one other rank may well be overtaken by the rest. */
     if (!is_crossed || (g->kind == SHM_GOAL_CALL && (g->work->seq & GR_SEQ_PAIR)))
         return GR_OK;
+    GR_TRY(has_come(s, rank, g, &is_crossed));
+    if (is_crossed || atom32_get(&s->ranks[rank].waits) != waits ||
+        atom64_get(&s->ranks[rank].waits_for) != number)
+        return GR_OK;
     shm_describe_peer(s, rank, peer, sizeof(peer));
     return gr_fail(GR_ERR_ARG, "ranks call different collectives: rank %d is in %s, not so %s",
                    s->pg.rank, where, peer);
 }
 
 /* Killed peers, and peers that will never come. */
-static gr_status look_for_lost(gr_shm *s, const shm_goal *g)
+static gr_status look_for_lost(gr_shm *s, shm_goal *g)
 {
     char where[256];
 
