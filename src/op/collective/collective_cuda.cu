@@ -32,9 +32,11 @@ static gr_status finish_run(const gr_launch *l)
 #define KERNELS(table, fn) \
     const gr_kernel table[] = { \
         { .name = "captured", .reject = capture_reject, .prepare = NULL, .workspace = NULL, \
-          .run = fn, .release = NULL, .no_capture = false }, \
+          .run = fn, .release = NULL, .no_capture = false, .in_place = false, \
+          .has_epilogue = false }, \
         { .name = "host", .reject = NULL, .prepare = NULL, .workspace = NULL, \
-          .run = fn, .release = NULL, .no_capture = true }, \
+          .run = fn, .release = NULL, .no_capture = true, .in_place = false, \
+          .has_epilogue = false }, \
         {}, \
     }
 /* clang-format on */

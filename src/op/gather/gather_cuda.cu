@@ -217,6 +217,8 @@ const gr_kernel gr_gather_cuda[] = {
         .run = gather_run,
         .release = NULL,
         .no_capture = false,
+        .in_place = false,
+        .has_epilogue = false,
     },
     {},
 };
@@ -230,6 +232,8 @@ const gr_kernel gr_scatter_add_cuda[] = {
         .run = scatter_run,
         .release = NULL,
         .no_capture = false,
+        .in_place = false,
+        .has_epilogue = false,
     },
     {},
 };

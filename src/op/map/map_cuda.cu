@@ -408,6 +408,8 @@ const gr_kernel gr_map_cuda[] = {
         .run = map_run,
         .release = map_release,
         .no_capture = false,
+        .in_place = false,
+        .has_epilogue = false,
     },
     {},
 };

@@ -309,6 +309,8 @@ const gr_kernel gr_matmul_cuda[] = {
         .run = lt_run,
         .release = lt_release,
         .no_capture = false,
+        .in_place = false,
+        .has_epilogue = false,
     },
     {
         .name = "reference",
@@ -318,6 +320,8 @@ const gr_kernel gr_matmul_cuda[] = {
         .run = plain_run,
         .release = NULL,
         .no_capture = false,
+        .in_place = false,
+        .has_epilogue = false,
     },
     {},
 };

@@ -407,6 +407,8 @@ const gr_kernel gr_reduce_cuda[] = {
         .run = reduce_run,
         .release = NULL,
         .no_capture = false,
+        .in_place = false,
+        .has_epilogue = false,
     },
     {},
 };

@@ -166,6 +166,8 @@ const gr_kernel gr_transpose_cuda[] = {
         .run = transpose_run,
         .release = NULL,
         .no_capture = false,
+        .in_place = false,
+        .has_epilogue = false,
     },
     {},
 };

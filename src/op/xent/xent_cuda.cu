@@ -207,6 +207,8 @@ const gr_kernel gr_softmax_xent_cuda[] = {
         .run = xent_run,
         .release = NULL,
         .no_capture = false,
+        .in_place = false,
+        .has_epilogue = false,
     },
     {},
 };
@@ -220,6 +222,8 @@ const gr_kernel gr_softmax_xent_grad_cuda[] = {
         .run = xent_grad_run,
         .release = NULL,
         .no_capture = false,
+        .in_place = false,
+        .has_epilogue = false,
     },
     {},
 };
