@@ -194,8 +194,9 @@ static gr_status xent_grad_run(const gr_launch *l)
 
 static const char *reject_options(const gr_node *n)
 {
-    return gr_xent_is_plain(n) ? NULL : "takes the plain loss only: no ignored label, smoothing "
-                                        "or weights";
+    return gr_xent_is_plain(n) ? NULL
+                               : "takes the plain loss only: no ignored label, smoothing "
+                                 "or weights";
 }
 
 const gr_kernel gr_softmax_xent_cuda[] = {
