@@ -4,9 +4,9 @@
  * nearest while it walks the others in stretches: no matrix of pairs exists.
  */
 #include "base/alloc.h"
-#include "base/cpu.h"
 #include "base/half.h"
 #include "base/size.h"
+#include "op/isa.h"
 #include "op/knn/knn_kernels.h"
 #include "op/topk/best.h"
 
@@ -157,20 +157,6 @@ static gr_status run_with(const gr_launch *l, gr_knn_fn *span, const gr_best_isa
     return GR_OK;
 }
 
-static const char *avx512_reject(const gr_node *n)
-{
-    if (n->src[0]->dtype == GR_F64)
-        return "only f32, bf16 and f16";
-    return gr_cpu_has_avx512() ? NULL : "needs AVX-512";
-}
-
-static const char *avx2_reject(const gr_node *n)
-{
-    if (n->src[0]->dtype == GR_F64)
-        return "only f32, bf16 and f16";
-    return gr_cpu_has_avx2() ? NULL : "needs AVX2";
-}
-
 static gr_status avx512_run(const gr_launch *l)
 {
     return run_with(l, gr_knn_avx512, &gr_best_avx512);
@@ -184,7 +170,7 @@ static gr_status avx2_run(const gr_launch *l)
 const gr_kernel gr_knn_cpu[] = {
     {
         .name = "avx512",
-        .reject = avx512_reject,
+        .reject = gr_no_avx512_or_f64,
         .prepare = prepare,
         .workspace = workspace,
         .run = avx512_run,
@@ -192,7 +178,7 @@ const gr_kernel gr_knn_cpu[] = {
     },
     {
         .name = "avx2",
-        .reject = avx2_reject,
+        .reject = gr_no_avx2_or_f64,
         .prepare = prepare,
         .workspace = workspace,
         .run = avx2_run,

@@ -7,10 +7,10 @@
  *
  * Nothing is allocated: each stretch has its slots in the workspace.
  */
+#include "op/isa.h"
 #include "op/map/map_plan.h"
 
 #include "base/alloc.h"
-#include "base/cpu.h"
 
 #include <string.h>
 
@@ -323,22 +323,10 @@ static gr_status avx2_prepare(gr_prepare *p)
     return prepare_with(p, &gr_map_avx2);
 }
 
-static const char *avx512_reject(const gr_node *n)
-{
-    (void)n;
-    return gr_cpu_has_avx512() ? NULL : "the processor has no AVX-512";
-}
-
-static const char *avx2_reject(const gr_node *n)
-{
-    (void)n;
-    return gr_cpu_has_avx2() ? NULL : "the processor has no AVX2";
-}
-
 const gr_kernel gr_map_cpu[] = {
     {
         .name = "avx512",
-        .reject = avx512_reject,
+        .reject = gr_no_avx512,
         .prepare = avx512_prepare,
         .workspace = tiled_workspace,
         .run = tiled_run,
@@ -347,7 +335,7 @@ const gr_kernel gr_map_cpu[] = {
     },
     {
         .name = "avx2",
-        .reject = avx2_reject,
+        .reject = gr_no_avx2,
         .prepare = avx2_prepare,
         .workspace = tiled_workspace,
         .run = tiled_run,

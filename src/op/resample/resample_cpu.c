@@ -3,8 +3,8 @@
  * in the workspace. And the list of kernels. Tables of taps are made once per plan.
  */
 #include "base/alloc.h"
-#include "base/cpu.h"
 #include "base/size.h"
+#include "op/isa.h"
 #include "op/resample/resample_kernels.h"
 
 #define SLICE_MIN (8 << 10) /* elements that are worth a thread */
@@ -95,20 +95,6 @@ static gr_status run_with(const gr_launch *l, gr_resample_fn *run)
     return GR_OK;
 }
 
-static const char *avx512_reject(const gr_node *n)
-{
-    if (n->src[0]->dtype == GR_F64)
-        return "only f32, bf16 and f16";
-    return gr_cpu_has_avx512() ? NULL : "needs AVX-512";
-}
-
-static const char *avx2_reject(const gr_node *n)
-{
-    if (n->src[0]->dtype == GR_F64)
-        return "only f32, bf16 and f16";
-    return gr_cpu_has_avx2() ? NULL : "needs AVX2 and F16C";
-}
-
 static gr_status avx512_run(const gr_launch *l)
 {
     return run_with(l, gr_resample_avx512);
@@ -122,7 +108,7 @@ static gr_status avx2_run(const gr_launch *l)
 const gr_kernel gr_resample_cpu[] = {
     {
         .name = "avx512",
-        .reject = avx512_reject,
+        .reject = gr_no_avx512_or_f64,
         .prepare = prepare,
         .workspace = workspace,
         .run = avx512_run,
@@ -130,7 +116,7 @@ const gr_kernel gr_resample_cpu[] = {
     },
     {
         .name = "avx2",
-        .reject = avx2_reject,
+        .reject = gr_no_avx2_or_f64,
         .prepare = prepare,
         .workspace = workspace,
         .run = avx2_run,

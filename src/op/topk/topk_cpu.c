@@ -1,7 +1,7 @@
 /* Top k on the CPU: slices take rows, each with a buffer of its own in the workspace. And
  * the list of kernels. */
 #include "base/alloc.h"
-#include "base/cpu.h"
+#include "op/isa.h"
 #include "op/topk/best.h"
 #include "op/topk/topk_kernels.h"
 
@@ -88,20 +88,6 @@ static gr_status run_with(const gr_launch *l, const gr_best_isa *isa)
     return GR_OK;
 }
 
-static const char *avx512_reject(const gr_node *n)
-{
-    if (n->src[0]->dtype == GR_F64)
-        return "only f32, bf16 and f16";
-    return gr_cpu_has_avx512() ? NULL : "needs AVX-512";
-}
-
-static const char *avx2_reject(const gr_node *n)
-{
-    if (n->src[0]->dtype == GR_F64)
-        return "only f32, bf16 and f16";
-    return gr_cpu_has_avx2() ? NULL : "needs AVX2";
-}
-
 static gr_status avx512_run(const gr_launch *l)
 {
     return run_with(l, &gr_best_avx512);
@@ -115,7 +101,7 @@ static gr_status avx2_run(const gr_launch *l)
 const gr_kernel gr_top_k_cpu[] = {
     {
         .name = "avx512",
-        .reject = avx512_reject,
+        .reject = gr_no_avx512_or_f64,
         .prepare = prepare,
         .workspace = workspace,
         .run = avx512_run,
@@ -123,7 +109,7 @@ const gr_kernel gr_top_k_cpu[] = {
     },
     {
         .name = "avx2",
-        .reject = avx2_reject,
+        .reject = gr_no_avx2_or_f64,
         .prepare = prepare,
         .workspace = workspace,
         .run = avx2_run,

@@ -4,7 +4,7 @@
  * from one parameter into the next.
  */
 #include "base/alloc.h"
-#include "base/cpu.h"
+#include "op/isa.h"
 #include "op/update/many.h"
 #include "op/update/update.h"
 #include "op/update/update_cpu.h"
@@ -102,18 +102,6 @@ static gr_status run_reference(const gr_launch *l)
     return run_many(l, &gr_update_ref);
 }
 
-static const char *no_avx2(const gr_node *n)
-{
-    (void)n;
-    return gr_cpu_has_avx2() ? NULL : "this CPU has no AVX2, or GR_CPU forbids it";
-}
-
-static const char *no_avx512(const gr_node *n)
-{
-    (void)n;
-    return gr_cpu_has_avx512() ? NULL : "this CPU has no AVX-512, or GR_CPU forbids it";
-}
-
 /* clang-format off */
 #define KERNEL(kernel, why_not, fn) \
     { .name = kernel, .reject = why_not, .prepare = many_prepare, .workspace = many_workspace, \
@@ -121,8 +109,8 @@ static const char *no_avx512(const gr_node *n)
 /* clang-format on */
 
 const gr_kernel gr_many_updates_cpu[] = {
-    KERNEL("avx512", no_avx512, run_avx512),
-    KERNEL("avx2", no_avx2, run_avx2),
+    KERNEL("avx512", gr_no_avx512, run_avx512),
+    KERNEL("avx2", gr_no_avx2, run_avx2),
     KERNEL("reference", NULL, run_reference),
     { .name = NULL },
 };

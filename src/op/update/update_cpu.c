@@ -5,22 +5,10 @@
 #include <float.h>
 #include <math.h>
 
-#include "base/cpu.h"
 #include "base/size.h"
+#include "op/isa.h"
 #include "op/update/update.h"
 #include "op/update/update_cpu.h"
-
-static const char *no_avx2(const gr_node *n)
-{
-    (void)n;
-    return gr_cpu_has_avx2() ? NULL : "this CPU has no AVX2, or GR_CPU forbids it";
-}
-
-static const char *no_avx512(const gr_node *n)
-{
-    (void)n;
-    return gr_cpu_has_avx512() ? NULL : "this CPU has no AVX-512, or GR_CPU forbids it";
-}
 
 static size_t count(const gr_value *v)
 {
@@ -294,24 +282,24 @@ static gr_status run_ema(const gr_launch *l, const gr_update_loops *loops)
 
 /* ---- tables: avx512, avx2, reference ---- */
 
-#define KERNELS(op, table, work)                                                          \
-    static gr_status op##_avx512(const gr_launch *l)                                      \
-    {                                                                                     \
-        return run_##op(l, &gr_update_avx512);                                            \
-    }                                                                                     \
-    static gr_status op##_avx2(const gr_launch *l)                                        \
-    {                                                                                     \
-        return run_##op(l, &gr_update_avx2);                                              \
-    }                                                                                     \
-    static gr_status op##_reference(const gr_launch *l)                                   \
-    {                                                                                     \
-        return run_##op(l, &gr_update_ref);                                               \
-    }                                                                                     \
-    const gr_kernel table[] = {                                                           \
-        { .name = "avx512", .reject = no_avx512, .workspace = work, .run = op##_avx512 }, \
-        { .name = "avx2", .reject = no_avx2, .workspace = work, .run = op##_avx2 },       \
-        { .name = "reference", .workspace = work, .run = op##_reference },                \
-        { .name = NULL },                                                                 \
+#define KERNELS(op, table, work)                                                             \
+    static gr_status op##_avx512(const gr_launch *l)                                         \
+    {                                                                                        \
+        return run_##op(l, &gr_update_avx512);                                               \
+    }                                                                                        \
+    static gr_status op##_avx2(const gr_launch *l)                                           \
+    {                                                                                        \
+        return run_##op(l, &gr_update_avx2);                                                 \
+    }                                                                                        \
+    static gr_status op##_reference(const gr_launch *l)                                      \
+    {                                                                                        \
+        return run_##op(l, &gr_update_ref);                                                  \
+    }                                                                                        \
+    const gr_kernel table[] = {                                                              \
+        { .name = "avx512", .reject = gr_no_avx512, .workspace = work, .run = op##_avx512 }, \
+        { .name = "avx2", .reject = gr_no_avx2, .workspace = work, .run = op##_avx2 },       \
+        { .name = "reference", .workspace = work, .run = op##_reference },                   \
+        { .name = NULL },                                                                    \
     }
 
 KERNELS(accumulate, gr_accumulate_cpu, NULL);
