@@ -44,12 +44,15 @@ for i in $(seq 1 "$n_jobs"); do
     signal=${signals[RANDOM % 5]}
     [ "$signal$how" != nonenone ] && [ "$signal$how" != nonestubborn ] || signal=KILL
     port=$(free_port)
-    HOW=$how SOAK_MARK=$mark "$RUN" --nproc-per-node $((2 + RANDOM % 3)) --master-port "$port" \
+    # A shell ignores INT for what it starts with &: one that comes before gradrun has its own
+    # handlers would be lost, and the job would run on.
+    HOW=$how SOAK_MARK=$mark env --default-signal=INT,QUIT,HUP "$RUN" --nproc-per-node $((2 + RANDOM % 3)) --master-port "$port" \
         --shutdown-timeout 1 --max-restarts $((RANDOM % 2)) --restart-delay 0 ./rank.sh \
         >out.txt 2>err.txt &
     job=$!
     sleep "0.$(printf %03d $((RANDOM % 600)))"
     [ "$signal" = none ] || kill -"$signal" "$job" 2>/dev/null || true
+    wait_for 60 is_gone "$job"
     wait "$job" 2>/dev/null || true
     for _ in $(seq 1 100); do no_survivors && break; sleep 0.05; done
     no_survivors || fail "job $i ($how, $signal) left processes: $(survivors | tr '\n' ' ')"
