@@ -11,6 +11,7 @@
 #include "gradus/index.h"
 #include "gradus/inspect.h"
 #include "gradus/loss.h"
+#include "gradus/metric.h"
 #include "gradus/models.h"
 #include "gradus/nn.h"
 #include "gradus/norm.h"
