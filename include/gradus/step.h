@@ -122,8 +122,18 @@ GR_API gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out) GR_MUST_CHECK
 
 /* The whole state (parameters, optimiser, loss scale, counters) as a snapshot in host
  * memory, and back. Restoring needs a training plan; names, shapes and types must
- * match, and a difference is named. Only between updates (micro-step 0). */
+ * match, and a difference is named. Only between updates (micro-step 0). What a snapshot of
+ * GR_SAVE_TRAINABLE leaves out keeps its values. */
 GR_API gr_status gr_step_save(gr_step *s, gr_snapshot **out) GR_MUST_CHECK;
+
+typedef enum gr_save_part {
+    GR_SAVE_ALL,
+    GR_SAVE_TRAINABLE /* without frozen parameters: a small file of a large frozen model */
+} gr_save_part;
+/* The same into a snapshot of the caller. Tensors that it holds already, from the save
+ * before, are overwritten in place: a second save takes no memory and is as fast as memory
+ * is, with all threads of the step. GR_ERR_ARG when one has another shape or type. */
+GR_API gr_status gr_step_save_into(gr_step *s, gr_snapshot *snap, gr_save_part part) GR_MUST_CHECK;
 GR_API gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap) GR_MUST_CHECK;
 
 /* Waits until the device has finished all that was started. */

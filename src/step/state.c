@@ -14,6 +14,10 @@
 
 #define KEY_STEP "gradus.step"
 #define KEY_SEED "gradus.seed"
+#define KEY_PART "gradus.part" /* "all", or "trainable": frozen parameters are not in it */
+
+/* A copy is shared out to the threads in pieces of at least this. */
+#define COPY_GRAIN ((int64_t)1 << 20)
 
 /* Behind the variables lies the control value of the last update: it outlives the runs
  * that follow, evaluations among them. */
@@ -162,18 +166,68 @@ static gr_status set_number(gr_snapshot *snap, const char *key, uint64_t n)
     return gr_snapshot_set(snap, key, text);
 }
 
-static gr_status save_into(gr_step *s, gr_snapshot *snap)
+typedef struct copy_job {
+    char *dst;
+    const char *src;
+    int64_t n_bytes;
+} copy_job;
+
+static void copy_slice(void *arg, int slice, int n_slices)
 {
-    const gr_backend_ops *ops = s->device->ops;
+    const copy_job *j = arg;
+    int64_t lo, hi;
 
+    gr_pool_cut(j->n_bytes, COPY_GRAIN, slice, n_slices, &lo, &hi);
+    memcpy(j->dst + lo, j->src + lo, (size_t)(hi - lo));
+}
+
+/* Between steps the pool is idle: on a host device all threads copy. */
+static gr_status fetch(gr_step *s, void *dst, const gr_var *v)
+{
+    copy_job j = { .dst = dst,
+                   .src = (const char *)s->bases.state + v->offset,
+                   .n_bytes = (int64_t)var_bytes(v) };
+
+    if (!gr_step_is_host(s))
+        return s->device->ops->download(s->device, j.dst, j.src, (size_t)j.n_bytes);
+    gr_pool_run(s->pool, copy_slice, &j, j.n_bytes > COPY_GRAIN ? gr_pool_size(s->pool) : 1);
+    return GR_OK;
+}
+
+/* The memory for `v` in the snapshot: what it has from the last save, or new. */
+static gr_status place_in(gr_snapshot *snap, const gr_var *v, void **mem)
+{
+    const gr_named *old = gr_snapshot_find(snap, v->name);
+
+    if (!old)
+        return gr_snapshot_add(snap, v->name, v->dtype, v->shape, mem);
+    if (old->dtype != v->dtype || !gr_shape_equal(&old->shape, &v->shape))
+        return gr_fail(GR_ERR_ARG, "save: the snapshot has another '%s'", v->name);
+    *mem = old->mem;
+    return GR_OK;
+}
+
+static bool is_left_out(const gr_var *v, gr_save_part part)
+{
+    return part == GR_SAVE_TRAINABLE && v->kind == GR_VAR_PARAM && v->frozen;
+}
+
+gr_status gr_step_save_into(gr_step *s, gr_snapshot *snap, gr_save_part part)
+{
+    if (!snap)
+        return gr_fail(GR_ERR_ARG, "save: the snapshot is NULL");
+    GR_TRY(check_between_updates(s, "save"));
+    GR_TRY(s->device->ops->sync(s->device));
     for (int i = 0; i < s->vars->n; i++) {
-        const gr_var *v = s->vars->list[i];
-        void *mem;
+        void *mem = NULL;
 
-        GR_TRY(gr_snapshot_add(snap, v->name, v->dtype, v->shape, &mem));
-        GR_TRY(ops->download(s->device, mem, (char *)s->bases.state + v->offset, var_bytes(v)));
+        if (is_left_out(s->vars->list[i], part))
+            continue;
+        GR_TRY(place_in(snap, s->vars->list[i], &mem));
+        GR_TRY(fetch(s, mem, s->vars->list[i]));
     }
-    GR_TRY(ops->sync(s->device));
+    GR_TRY(s->device->ops->sync(s->device));
+    GR_TRY(gr_snapshot_set(snap, KEY_PART, part == GR_SAVE_TRAINABLE ? "trainable" : "all"));
     GR_TRY(set_number(snap, KEY_STEP, (uint64_t)s->n_updates));
     return set_number(snap, KEY_SEED, s->c.seed);
 }
@@ -185,9 +239,8 @@ gr_status gr_step_save(gr_step *s, gr_snapshot **out)
 
     if (!out)
         return gr_fail(GR_ERR_ARG, "save: out is NULL");
-    GR_TRY(check_between_updates(s, "save"));
     GR_TRY(gr_snapshot_create(&snap));
-    st = save_into(s, snap);
+    st = gr_step_save_into(s, snap, GR_SAVE_ALL);
     if (st != GR_OK) {
         gr_snapshot_destroy(snap);
         return st;
@@ -210,10 +263,23 @@ static gr_status check_tensor(const gr_var *v, const gr_named *t)
                    gr_dtype_name(v->dtype), gr_shape_text(&v->shape, b, sizeof(b)));
 }
 
+static gr_save_part part_of(const gr_snapshot *snap)
+{
+    const char *part = gr_snapshot_get(snap, KEY_PART);
+
+    return part && strcmp(part, "trainable") == 0 ? GR_SAVE_TRAINABLE : GR_SAVE_ALL;
+}
+
 static gr_status check_snapshot(const gr_step *s, const gr_snapshot *snap)
 {
-    for (int i = 0; i < s->vars->n; i++)
-        GR_TRY(check_tensor(s->vars->list[i], gr_snapshot_find(snap, s->vars->list[i]->name)));
+    gr_save_part part = part_of(snap);
+
+    for (int i = 0; i < s->vars->n; i++) {
+        const gr_named *t = gr_snapshot_find(snap, s->vars->list[i]->name);
+
+        if (t || !is_left_out(s->vars->list[i], part))
+            GR_TRY(check_tensor(s->vars->list[i], t));
+    }
     for (int i = 0; i < gr_snapshot_count(snap); i++)
         if (!gr_vars_find(s->vars, gr_snapshot_at(snap, i)->name))
             return gr_fail(GR_ERR_ARG, "restore: the snapshot has '%s', which this model has not",
@@ -235,6 +301,7 @@ static gr_status read_number(const gr_snapshot *snap, const char *key, uint64_t 
     return GR_OK;
 }
 
+/* What the snapshot leaves out keeps the values that it has: they come down first. */
 static gr_status write_state(gr_step *s, const gr_snapshot *snap)
 {
     const gr_backend_ops *ops = s->device->ops;
@@ -245,12 +312,19 @@ static gr_status write_state(gr_step *s, const gr_snapshot *snap)
     memset(pinned, 0, s->vars->n_bytes);
     for (int i = 0; i < s->vars->n; i++) {
         const gr_var *v = s->vars->list[i];
+        const gr_named *t = gr_snapshot_find(snap, v->name);
+        char *dst = (char *)pinned + v->offset;
 
-        memcpy((char *)pinned + v->offset, gr_snapshot_find(snap, v->name)->mem, var_bytes(v));
+        if (t)
+            memcpy(dst, t->mem, var_bytes(v));
+        else
+            GR_TRY_GOTO(st, fetch(s, dst, v), done);
     }
-    st = ops->upload(s->device, s->bases.state, pinned, s->vars->n_bytes);
-    if (st == GR_OK)
-        st = ops->sync(s->device);
+    GR_TRY_GOTO(st, ops->sync(s->device), done);
+    GR_TRY_GOTO(st, ops->upload(s->device, s->bases.state, pinned, s->vars->n_bytes), done);
+    st = ops->sync(s->device);
+
+done:
     ops->host_free(s->device, pinned);
     return st;
 }
