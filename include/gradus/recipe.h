@@ -1,7 +1,8 @@
 /*
- * Recipes: what is trained. A recipe is a table of functions: its data, its model, and
- * how an evaluation is counted. The trainer brings the rest: ranks, order of samples,
- * precision, checkpoints, progress. A recipe sees only the public headers.
+ * Recipes: what is trained. A recipe is a table of functions: its settings, its data, its
+ * model, how an evaluation is counted and what a prediction looks like. The trainer brings
+ * the rest: ranks, order of samples, loader threads, precision, checkpoints, progress. A
+ * recipe sees only the public headers.
  */
 #ifndef GRADUS_RECIPE_H
 #define GRADUS_RECIPE_H
@@ -15,14 +16,26 @@ extern "C" {
 #endif
 
 /* Goes up whenever the structs below change; the trainer refuses another number. */
-#define GR_RECIPE_ABI 1
+#define GR_RECIPE_ABI 2
 
-typedef enum gr_split { GR_SPLIT_TRAIN, GR_SPLIT_EVAL } gr_split;
+#define GR_RECIPE_MAX_FEEDS   8
+#define GR_RECIPE_MAX_OUTPUTS 8
+#define GR_RECIPE_MAX_METRICS 64
 
-/* What the user asked for; 0 or NULL leaves the choice to the recipe. */
+/* Parts of the data. Those of prediction need no labels. */
+typedef enum gr_split { GR_SPLIT_TRAIN, GR_SPLIT_VALID, GR_SPLIT_TEST, GR_SPLIT_PREDICT } gr_split;
+#define GR_N_SPLITS 4
+
+/* What the program is about to do: a recipe opens only what that needs. */
+typedef enum gr_task { GR_TASK_TRAIN, GR_TASK_TEST, GR_TASK_PREDICT } gr_task;
+
+/* What create() is handed; everything is equal on every rank. */
 typedef struct gr_recipe_config {
+    gr_task task;
     uint64_t seed;
-    int64_t n_train, n_eval; /* samples */
+    int64_t n_train, n_valid;           /* samples; 0 leaves the choice to the recipe */
+    const struct gr_settings *settings; /* values of the recipe's keys (gradus/settings.h);
+                                           they live as long as the recipe's user data */
 } gr_recipe_config;
 
 /* One tensor of one sample. The trainer puts the batch dimension in front. */
@@ -32,6 +45,52 @@ typedef struct gr_field {
     gr_shape shape;
 } gr_field;
 
+typedef struct gr_metric_info {
+    const char *name; /* "accuracy", "iou/road" */
+    bool is_less_better;
+    bool is_share; /* between 0 and 1, shown as a percentage */
+} gr_metric_info;
+
+/* What the settings made of the recipe. Everything in it is the recipe's and lives as long
+ * as its user data. */
+typedef struct gr_recipe_view {
+    const gr_field *feeds; /* inputs of the trace; at most GR_RECIPE_MAX_FEEDS */
+    int n_feeds;
+    const gr_field *outputs; /* of the evaluation trace, read back for score() and predict() */
+    int n_outputs;
+    const gr_metric_info *metrics; /* the first one judges unless the user names another */
+    int n_metrics;
+    int64_t n_counts;           /* numbers that score() adds to */
+    const char *predict_header; /* first line of predictions.csv: "index,file,class"; NULL: no
+                                   such file */
+} gr_recipe_view;
+
+/* Which sample, and in which epoch: augmentation draws from (seed, epoch, index), so that it
+ * depends on neither rank nor thread and a resumed run draws the same. */
+typedef struct gr_sample {
+    gr_split split;
+    int64_t index, epoch;
+    uint64_t seed;
+} gr_sample;
+
+/* A batch that was evaluated. Rows lie one after the other: feed i holds n samples of
+ * view.feeds[i], output i of view.outputs[i]. */
+typedef struct gr_eval {
+    gr_split split;
+    int64_t n;
+    const int64_t *index; /* of each sample in its split */
+    const void *feeds[GR_RECIPE_MAX_FEEDS];
+    const void *outputs[GR_RECIPE_MAX_OUTPUTS];
+} gr_eval;
+
+/* Where predictions go. Rows reach predictions.csv in the order of their samples, however
+ * many ranks there are; files lie beside it. One thread. */
+typedef struct gr_prediction gr_prediction;
+/* Adds the row of sample `index`, without the line's end. */
+GR_API gr_status gr_prediction_row(gr_prediction *p, int64_t index, const char *row) GR_MUST_CHECK;
+/* The folder for files of predictions; it exists. */
+GR_API const char *gr_prediction_folder(const gr_prediction *p);
+
 /* Settings that suit the recipe; flags change them. */
 typedef struct gr_recipe_defaults {
     int64_t epochs, batch_size; /* of one rank */
@@ -39,32 +98,33 @@ typedef struct gr_recipe_defaults {
     gr_optim optim;
 } gr_recipe_defaults;
 
-#define GR_RECIPE_MAX_FEEDS 8
-
 typedef struct gr_recipe {
     uint32_t abi; /* GR_RECIPE_ABI; read before anything else */
     const char *name, *help;
     gr_recipe_defaults defaults;
-
-    const gr_field *feeds; /* inputs of the trace; at most GR_RECIPE_MAX_FEEDS */
-    int n_feeds;
-    gr_field output;    /* of the evaluation trace: what score() is handed, f32 */
-    const char *metric; /* name of the share that score() counts: "accuracy" */
+    const struct gr_key *keys; /* settings of its own; NULL: none */
+    int n_keys;
 
     /* Equal configs give equal data on every rank. The caller owns *user. */
     gr_status (*create)(void **user, const gr_recipe_config *config);
     void (*destroy)(void *user); /* accepts NULL */
-    int64_t (*size)(const void *user, gr_split split);
+    gr_status (*describe)(const void *user, gr_recipe_view *out);
+    int64_t (*size)(const void *user, gr_split split); /* 0: there are none */
 
-    /* Writes sample `index` to mem[i] of each feed i. Depends on nothing but its
-     * arguments. May be called by several threads at once. */
-    gr_status (*load)(const void *user, gr_split split, int64_t index, void *const *mem);
+    /* Writes a sample to mem[i] of each feed i, which is zero where nothing is written: a
+     * split without labels leaves theirs alone. Depends on nothing but its arguments. May be
+     * called by several threads at once. */
+    gr_status (*load)(const void *user, const gr_sample *sample, void *const *mem);
 
     gr_trace_fn *trace; /* handed `user` */
 
-    /* How many of the n samples of a batch are right. `output` holds n rows of the field
-     * above, mem[i] n samples of feed i. Counts are added over batches and ranks. */
-    int64_t (*score)(const void *user, const float *output, void *const *mem, int64_t n);
+    /* Adds a batch to the counts. They are summed over batches and ranks, and must be exact
+     * sums (whole numbers below 2^53, or numbers whose order does not matter to you). */
+    void (*score)(const void *user, const gr_eval *e, double *counts);
+    /* The values of view.metrics from all counts. NaN where one is not defined. */
+    void (*measure)(const void *user, const double *counts, double *values);
+    /* Rows and files of a batch; NULL: the recipe predicts nothing. */
+    gr_status (*predict)(const void *user, const gr_eval *e, gr_prediction *out);
 } gr_recipe;
 
 #ifdef __cplusplus

@@ -85,8 +85,8 @@ gr_status gr_trainer_banner(gr_trainer *t)
     say_rate(t);
     gr_trainer_say(t, "  Steps: %" PRId64 " per epoch x %" PRId64 " epochs = %" PRId64,
                    t->steps_per_epoch, t->o.epochs, t->n_steps);
-    gr_trainer_say(t, "  Data: %" PRId64 " training and %" PRId64 " evaluation samples", t->n_train,
-                   t->n_eval);
+    gr_trainer_say(t, "  Data: %" PRId64 " training and %" PRId64 " evaluation samples",
+                   t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID]);
     GR_TRY(say_memory(t));
     gr_trainer_say(t, "  Output: %s", t->folder);
     if (t->at > 0)

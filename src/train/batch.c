@@ -5,10 +5,11 @@
 #include "base/size.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static gr_status add_feed(gr_batch *b, int i)
 {
-    const gr_field *f = &b->recipe->feeds[i];
+    const gr_field *f = &b->view->feeds[i];
     gr_named *feed = &b->feeds[i];
     size_t n_bytes;
 
@@ -28,10 +29,11 @@ static gr_status add_feed(gr_batch *b, int i)
     return b->mem[i] ? GR_OK : GR_ERR_NOMEM;
 }
 
-gr_status gr_batch_init(gr_batch *b, const gr_recipe *recipe, int64_t cap)
+gr_status gr_batch_init(gr_batch *b, const gr_recipe *recipe, const gr_recipe_view *view,
+                        int64_t cap)
 {
-    *b = (gr_batch){ .recipe = recipe, .cap = cap };
-    for (int i = 0; i < recipe->n_feeds; i++)
+    *b = (gr_batch){ .recipe = recipe, .view = view, .cap = cap };
+    for (int i = 0; i < view->n_feeds; i++)
         GR_TRY(gr_wrap(add_feed(b, i), "batch of %" PRId64 " samples", cap));
     return GR_OK;
 }
@@ -45,16 +47,20 @@ void gr_batch_fini(gr_batch *b)
 
 void gr_batch_resize(gr_batch *b, int64_t n)
 {
-    for (int i = 0; i < b->recipe->n_feeds; i++)
+    for (int i = 0; i < b->view->n_feeds; i++)
         b->feeds[i].shape.dim[0] = n;
 }
 
-gr_status gr_batch_load(gr_batch *b, const void *user, gr_split split, int64_t index, int64_t i)
+gr_status gr_batch_load(gr_batch *b, const void *user, const gr_sample *sample, int64_t i)
 {
+    static const char *const names[GR_N_SPLITS] = { "training", "validation", "test",
+                                                    "prediction" };
     void *mem[GR_RECIPE_MAX_FEEDS] = { 0 };
 
-    for (int f = 0; f < b->recipe->n_feeds; f++)
+    for (int f = 0; f < b->view->n_feeds; f++)
         mem[f] = (char *)b->mem[f] + (size_t)i * b->sample_bytes[f];
-    return gr_wrap(b->recipe->load(user, split, index, mem), "%s sample %" PRId64,
-                   split == GR_SPLIT_TRAIN ? "training" : "evaluation", index);
+    for (int f = 0; f < b->view->n_feeds; f++)
+        memset(mem[f], 0, b->sample_bytes[f]);
+    return gr_wrap(b->recipe->load(user, sample, mem), "%s sample %" PRId64, names[sample->split],
+                   sample->index);
 }

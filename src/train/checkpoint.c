@@ -35,7 +35,7 @@ static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
 
     GR_TRY(gr_snapshot_set(snap, KEY_RECIPE, t->recipe->name));
     GR_TRY(set_number(snap, KEY_RANKS, t->n_ranks));
-    GR_TRY(set_number(snap, KEY_SAMPLES, t->n_train));
+    GR_TRY(set_number(snap, KEY_SAMPLES, t->size[GR_SPLIT_TRAIN]));
     gr_train_options_record(&t->o, GR_RECORD_SAVE, &config);
     st = gr_text_status(&config);
     if (st == GR_OK)
@@ -169,7 +169,8 @@ gr_status gr_trainer_restore(gr_trainer *t)
     if (!t->resumed)
         return GR_OK;
     GR_TRY(
-        gr_wrap(check_number(t->resumed, KEY_SAMPLES, t->n_train, "training samples"), "resume"));
+        gr_wrap(check_number(t->resumed, KEY_SAMPLES, t->size[GR_SPLIT_TRAIN], "training samples"),
+                "resume"));
     GR_TRY(gr_step_restore(t->step, t->resumed));
     gr_snapshot_destroy(t->resumed);
     t->resumed = NULL;

@@ -48,8 +48,8 @@ static int64_t epoch_of(const gr_trainer *t, int64_t step)
 static gr_status train(gr_trainer *t, double lr)
 {
     if (!t->check)
-        return gr_step_train(t->step, t->batch.feeds, t->recipe->n_feeds, lr);
-    GR_TRY(gr_step_run_checked(t->step, t->batch.feeds, t->recipe->n_feeds, lr, t->check));
+        return gr_step_train(t->step, t->batch.feeds, t->view.n_feeds, lr);
+    GR_TRY(gr_step_run_checked(t->step, t->batch.feeds, t->view.n_feeds, lr, t->check));
     if (t->check->kind == GR_CHECK_CLEAN)
         return GR_OK;
     t->told_all = true;
@@ -64,9 +64,14 @@ static gr_status micro_step(gr_trainer *t, int64_t micro, double lr, double *los
     float value;
 
     gr_batch_resize(&t->batch, n);
-    for (int64_t i = 0; i < n; i++)
-        GR_TRY(gr_batch_load(&t->batch, t->user, GR_SPLIT_TRAIN,
-                             gr_sampler_at(t->sampler, first + i), i));
+    for (int64_t i = 0; i < n; i++) {
+        gr_sample s = { .split = GR_SPLIT_TRAIN,
+                        .index = gr_sampler_at(t->sampler, first + i),
+                        .epoch = epoch_of(t, t->at),
+                        .seed = (uint64_t)t->o.seed };
+
+        GR_TRY(gr_batch_load(&t->batch, t->user, &s, i));
+    }
     GR_TRY(train(t, lr));
     t->n_samples += n * t->n_ranks; /* every rank has as many */
     if (!loss)
@@ -158,18 +163,22 @@ static gr_status record(gr_trainer *t, pace *p)
 static gr_status evaluate(gr_trainer *t, pace *p)
 {
     int64_t epoch = epoch_of(t, t->at - 1) + 1;
+    gr_text text = GR_TEXT_INIT;
 
-    GR_TRY(gr_trainer_evaluate(t));
+    GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
+    t->has_scores = true;
     if (!gr_trainer_writes(t))
         return GR_OK;
     gr_metrics_begin(t->metrics, t->at);
     gr_metrics_i64(t->metrics, "epoch", epoch);
     gr_metrics_f64(t->metrics, "val_loss", t->scores.loss);
-    gr_metrics_f64(t->metrics, t->recipe->metric, t->scores.metric);
+    for (int i = 0; i < t->view.n_metrics; i++)
+        gr_metrics_f64(t->metrics, t->view.metrics[i].name, t->scores.values[i]);
     GR_TRY(gr_metrics_end(t->metrics));
-    gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": loss %.4f, validation loss %.4f, %s %.2f%%",
-                   epoch, t->o.epochs, t->loss, t->scores.loss, t->recipe->metric,
-                   100 * t->scores.metric);
+    gr_scores_text(t, &t->scores, &text);
+    gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": loss %.4f, %s", epoch, t->o.epochs, t->loss,
+                   gr_text_str(&text));
+    gr_text_fini(&text);
     pace_mark(p, t); /* this time was not training */
     return GR_OK;
 }
@@ -235,19 +244,18 @@ static gr_status stop(gr_trainer *t, int signal)
 
 static gr_status finish(gr_trainer *t, const pace *p)
 {
-    gr_text command = GR_TEXT_INIT, took = GR_TEXT_INIT;
+    gr_text command = GR_TEXT_INIT, took = GR_TEXT_INIT, scores = GR_TEXT_INIT;
 
     if (!t->has_scores) /* nothing was left to train */
-        GR_TRY(gr_trainer_evaluate(t));
+        GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
     gr_trainer_resume_command(t, t->end == t->n_steps ? t->o.epochs + 2 : 0, &command);
     gr_progress_time(seconds_since(p->began_ns), &took);
-    gr_trainer_say(t,
-                   "Done: %s %.2f%% on %" PRId64 " held-out samples, validation loss %.4f, after "
-                   "%" PRId64 " steps (%s).",
-                   t->recipe->metric, 100 * t->scores.metric, t->n_eval, t->scores.loss, t->at,
-                   gr_text_str(&took));
+    gr_scores_text(t, &t->scores, &scores);
+    gr_trainer_say(t, "Done after %" PRId64 " steps (%s), on %" PRId64 " held-out samples: %s.",
+                   t->at, gr_text_str(&took), t->size[GR_SPLIT_VALID], gr_text_str(&scores));
     gr_trainer_say(t, "Results: %s (config.yaml, metrics.jsonl, checkpoints/)", t->folder);
     gr_trainer_say(t, "To train on from here: %s", gr_text_str(&command));
+    gr_text_fini(&scores);
     gr_text_fini(&took);
     gr_text_fini(&command);
     return gr_pg_barrier(t->pg); /* no rank leaves while rank 0 may still fail to save */

@@ -118,14 +118,14 @@ static gr_status check_batch(const gr_trainer *t, int64_t count)
         return gr_fail(GR_ERR_ARG,
                        "an epoch has no step: %" PRId64 " samples are %" PRId64
                        " per rank, too few for %" PRId64 " micro-steps",
-                       t->n_train, count, a);
+                       t->size[GR_SPLIT_TRAIN], count, a);
     if (t->o.batch_size > count / a)
         return gr_fail(GR_ERR_ARG,
                        "a step takes batch_size %" PRId64 " x %d rank(s) x %" PRId64
                        " accumulation = %" PRId64 " samples, and an epoch has %" PRId64
                        "; the largest batch_size that works is %" PRId64,
-                       t->o.batch_size, t->n_ranks, a, t->o.batch_size * t->n_ranks * a, t->n_train,
-                       count / a);
+                       t->o.batch_size, t->n_ranks, a, t->o.batch_size * t->n_ranks * a,
+                       t->size[GR_SPLIT_TRAIN], count / a);
     return GR_OK;
 }
 
@@ -147,16 +147,22 @@ static gr_status count_steps(gr_trainer *t)
     return GR_OK;
 }
 
+static uint64_t field_bytes(const gr_field *f)
+{
+    return (uint64_t)gr_shape_count(&f->shape) * gr_dtype_bytes(f->dtype);
+}
+
 /* Before anything is drawn or loaded: a host that cannot hold it says so at once. */
 static gr_status check_memory(const gr_trainer *t)
 {
-    uint64_t per_sample = (uint64_t)gr_shape_count(&t->recipe->output.shape) * sizeof(float);
-    uint64_t order = (uint64_t)t->n_train * sizeof(int64_t), batches, needed;
+    uint64_t order = (uint64_t)t->size[GR_SPLIT_TRAIN] * sizeof(int64_t), batches, needed;
+    uint64_t per_sample = 0;
     uint64_t host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 
-    for (int i = 0; i < t->recipe->n_feeds; i++) /* one batch to train, one to evaluate */
-        per_sample += 2 * (uint64_t)gr_shape_count(&t->recipe->feeds[i].shape) *
-                      gr_dtype_bytes(t->recipe->feeds[i].dtype);
+    for (int i = 0; i < t->view.n_feeds; i++) /* one batch to train, one to evaluate */
+        per_sample += 2 * field_bytes(&t->view.feeds[i]);
+    for (int i = 0; i < t->view.n_outputs; i++)
+        per_sample += field_bytes(&t->view.outputs[i]);
     if (!__builtin_mul_overflow(per_sample, (uint64_t)t->o.batch_size, &batches) &&
         !__builtin_add_overflow(batches, order, &needed) && needed <= host)
         return GR_OK;
@@ -164,33 +170,30 @@ static gr_status check_memory(const gr_trainer *t)
                    "batches of %" PRId64 " samples need %" PRIu64 " bytes on each rank and the "
                    "order of %" PRId64 " samples %" PRIu64 ", and this host has %" PRIu64
                    "; choose a smaller --batch_size or --n_train",
-                   t->o.batch_size, batches, t->n_train, order, host);
+                   t->o.batch_size, batches, t->size[GR_SPLIT_TRAIN], order, host);
 }
 
 static gr_status open_data(gr_trainer *t)
 {
     gr_recipe_config rc = { .seed = (uint64_t)t->o.seed,
                             .n_train = t->o.n_train,
-                            .n_eval = t->o.n_eval };
+                            .n_valid = t->o.n_eval };
     gr_sampler_config sc = { .rank = t->rank, .n_ranks = t->n_ranks, .seed = (uint64_t)t->o.seed };
-    size_t n_output = (size_t)t->o.batch_size * (size_t)gr_shape_count(&t->recipe->output.shape);
 
     GR_TRY(gr_wrap(t->recipe->create(&t->user, &rc), "recipe '%s'", t->recipe->name));
-    t->n_train = t->recipe->size(t->user, GR_SPLIT_TRAIN);
-    t->n_eval = t->recipe->size(t->user, GR_SPLIT_EVAL);
-    if (t->n_eval < 1)
-        return gr_fail(GR_ERR_ARG, "recipe '%s' has no evaluation samples", t->recipe->name);
-    sc.n_samples = t->n_train;
-    if (t->n_train > 0) {
-        GR_TRY(check_batch(t, (t->n_train + t->n_ranks - 1) / t->n_ranks));
-        GR_TRY(check_memory(t));
-    }
+    GR_TRY(t->recipe->describe(t->user, &t->view));
+    for (int split = 0; split < GR_N_SPLITS; split++)
+        t->size[split] = t->recipe->size(t->user, (gr_split)split);
+    sc.n_samples = t->size[GR_SPLIT_TRAIN];
+    if (sc.n_samples < 1 || t->size[GR_SPLIT_VALID] < 1)
+        return gr_fail(GR_ERR_ARG, "recipe '%s' has %s samples", t->recipe->name,
+                       sc.n_samples < 1 ? "no training" : "no validation");
+    GR_TRY(check_batch(t, (sc.n_samples + t->n_ranks - 1) / t->n_ranks));
+    GR_TRY(check_memory(t));
     GR_TRY(gr_sampler_create(&t->sampler, &sc));
     GR_TRY(count_steps(t));
-    GR_TRY(gr_batch_init(&t->batch, t->recipe, t->o.batch_size));
-    GR_TRY(gr_batch_init(&t->eval_batch, t->recipe, t->o.batch_size));
-    t->output = gr_calloc(n_output, sizeof(*t->output));
-    return t->output ? GR_OK : GR_ERR_NOMEM;
+    GR_TRY(gr_batch_init(&t->batch, t->recipe, &t->view, t->o.batch_size));
+    return gr_trainer_open_eval(t);
 }
 
 /* ---- the step ---- */
@@ -217,8 +220,8 @@ static gr_status open_step(gr_trainer *t)
     c.seed = (uint64_t)t->o.seed;
     c.n_threads = (int)t->o.threads;
     c.config_text = gr_arena_printf(
-        t->arena, "training samples = %" PRId64 "\nevaluation samples = %" PRId64 "\n", t->n_train,
-        t->n_eval);
+        t->arena, "training samples = %" PRId64 "\nevaluation samples = %" PRId64 "\n",
+        t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID]);
     c.dump_after = t->o.dump_after;
     c.dump = dump;
     c.dump_arg = t;
@@ -227,19 +230,19 @@ static gr_status open_step(gr_trainer *t)
 
 static gr_status plan_shape(gr_trainer *t, bool training, int64_t n)
 {
-    gr_batch *b = training ? &t->batch : &t->eval_batch;
+    gr_batch *b = training ? &t->batch : &t->eval.batch;
 
     if (n < 1)
         return GR_OK;
     gr_batch_resize(b, n);
-    return gr_step_plan(t->step, training, b->feeds, t->recipe->n_feeds);
+    return gr_step_plan(t->step, training, b->feeds, t->view.n_feeds);
 }
 
 /* All shapes the run will meet: whole batches and the short last ones. */
 static gr_status plan_all(gr_trainer *t)
 {
     int64_t count = gr_sampler_count(t->sampler), batch = t->o.batch_size;
-    int64_t n_eval = gr_eval_count(t->n_eval, t->rank, t->n_ranks);
+    int64_t n_eval = gr_eval_count(t->size[GR_SPLIT_VALID], t->rank, t->n_ranks);
 
     GR_TRY(plan_shape(t, true, count < batch ? count : batch));
     if (t->n_micro * batch > count && count > batch)
@@ -338,8 +341,7 @@ void gr_trainer_close(gr_trainer *t)
     gr_trainer_release_folder(t);
     gr_snapshot_destroy(t->resumed);
     gr_step_destroy(t->step);
-    gr_free(t->output);
-    gr_batch_fini(&t->eval_batch);
+    gr_trainer_close_eval(t);
     gr_batch_fini(&t->batch);
     gr_sampler_destroy(t->sampler);
     if (t->user)

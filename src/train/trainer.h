@@ -21,9 +21,18 @@
 #include "train/options.h"
 #include "train/train.h"
 
+/* What an evaluation gave: values in the order of the recipe's metrics. */
 typedef struct gr_scores {
-    double metric, loss;
+    double loss, values[GR_RECIPE_MAX_METRICS];
 } gr_scores;
+
+/* Memory of evaluations: a batch, what the model made of it, and sums. */
+typedef struct gr_eval_memory {
+    gr_batch batch;
+    void *outputs[GR_RECIPE_MAX_OUTPUTS];
+    int64_t *index;
+    double *counts; /* view.n_counts, and the loss behind them */
+} gr_eval_memory;
 
 typedef struct gr_trainer {
     const gr_command *command;
@@ -36,11 +45,12 @@ typedef struct gr_trainer {
     bool told_all; /* a failure that every rank has alike: no need to break the group */
 
     const gr_recipe *recipe;
-    void *user; /* the recipe's */
-    int64_t n_train, n_eval;
+    void *user;          /* the recipe's */
+    gr_recipe_view view; /* of the recipe */
+    int64_t size[GR_N_SPLITS];
     gr_sampler *sampler;
-    gr_batch batch, eval_batch;
-    float *output; /* of one evaluation batch */
+    gr_batch batch;
+    gr_eval_memory eval;
 
     gr_step *step;
     gr_schedule schedule;
@@ -92,8 +102,15 @@ gr_status gr_trainer_save(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_banner(gr_trainer *t) GR_MUST_CHECK;
 void gr_trainer_resume_command(const gr_trainer *t, int64_t epochs, gr_text *out);
 
-/* evaluate.c: collective; into t->scores. */
-gr_status gr_trainer_evaluate(gr_trainer *t) GR_MUST_CHECK;
+/* evaluate.c */
+gr_status gr_trainer_open_eval(gr_trainer *t) GR_MUST_CHECK;
+void gr_trainer_close_eval(gr_trainer *t);
+gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split,
+                              gr_scores *out) GR_MUST_CHECK; /* collective */
+/* This rank's share of a split, to the recipe's predict(). Not collective. */
+gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction *out) GR_MUST_CHECK;
+/* "accuracy 98.20%, validation loss 0.05": at most the first few metrics. */
+void gr_scores_text(const gr_trainer *t, const gr_scores *s, gr_text *out);
 /* Samples of a split of n that this rank evaluates: rank, rank + n_ranks, ... */
 int64_t gr_eval_count(int64_t n, int rank, int n_ranks);
 

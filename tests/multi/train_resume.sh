@@ -35,7 +35,7 @@ pair fp16 2 30 00000064 --amp fp16 --optim sgd --momentum 0.9 --lr 0.05
 grep -v " LAUNCH OMP_NUM_THREADS" plain.whole.log | head -n 4 | diff - <(printf '%s\n' 'Training setup:' '  Distributed: True' \
     '  World size: 2' '  Rank: 0, Local rank: 0') || fail "banner"
 grep -q 'batch 32 x 2 ranks x 2 accumulation = 128' bf16.whole.log || fail "effective batch"
-grep -q '^Done: accuracy [0-9.]*% on 203 held-out samples' plain.whole.log || fail "last lines"
+grep -q '^Done after .* on 203 held-out samples: accuracy [0-9.]*%, validation loss' plain.whole.log || fail "last lines"
 grep -q "^To train on from here: .*gradrun --nproc-per-node 2 .*--resume" plain.whole.log ||
     fail "no resume command"
 grep -q '^lr: 0.05$' fp16.parts/config.yaml || fail "settings were not taken over"

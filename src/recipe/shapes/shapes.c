@@ -8,14 +8,16 @@
 #include "gradus/nn.h"
 #include "gradus/ops.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define N_TRAIN 24000
-#define N_EVAL  4000
+#define N_OTHER 4000
 
 typedef struct shapes_data {
-    uint64_t key[2]; /* of the splits' streams */
-    int64_t size[2];
+    uint64_t key[GR_N_SPLITS]; /* of the splits' streams */
+    int64_t size[GR_N_SPLITS];
 } shapes_data;
 
 static gr_status shapes_create(void **user, const gr_recipe_config *config)
@@ -24,10 +26,12 @@ static gr_status shapes_create(void **user, const gr_recipe_config *config)
 
     if (!d)
         return gr_fail(GR_ERR_NOMEM, "no memory for the recipe");
-    for (int split = 0; split < 2; split++)
-        d->key[split] = config->seed * 2 + (uint64_t)split;
+    for (int split = 0; split < GR_N_SPLITS; split++) {
+        d->key[split] = config->seed * GR_N_SPLITS + (uint64_t)split;
+        d->size[split] = N_OTHER;
+    }
     d->size[GR_SPLIT_TRAIN] = config->n_train ? config->n_train : N_TRAIN;
-    d->size[GR_SPLIT_EVAL] = config->n_eval ? config->n_eval : N_EVAL;
+    d->size[GR_SPLIT_VALID] = config->n_valid ? config->n_valid : N_OTHER;
     *user = d;
     return GR_OK;
 }
@@ -37,11 +41,11 @@ static int64_t shapes_size(const void *user, gr_split split)
     return ((const shapes_data *)user)->size[split];
 }
 
-static gr_status shapes_load(const void *user, gr_split split, int64_t index, void *const *mem)
+static gr_status shapes_load(const void *user, const gr_sample *s, void *const *mem)
 {
     const shapes_data *d = user;
 
-    *(int32_t *)mem[1] = gr_shapes_draw(d->key[split], (uint64_t)index, mem[0]);
+    *(int32_t *)mem[1] = gr_shapes_draw(d->key[s->split], (uint64_t)s->index, mem[0]);
     return GR_OK;
 }
 
@@ -59,41 +63,82 @@ static gr_status shapes_trace(gr_graph *g, void *user)
     return gr_graph_status(g);
 }
 
-static int64_t shapes_score(const void *user, const float *output, void *const *mem, int64_t n)
+static int best_of(const float *row)
 {
-    const int32_t *label = mem[1];
-    int64_t n_right = 0;
+    int best = 0;
 
-    (void)user;
-    for (int64_t i = 0; i < n; i++) {
-        const float *row = output + i * GR_SHAPES_CLASSES;
-        int best = 0;
-
-        for (int c = 1; c < GR_SHAPES_CLASSES; c++)
-            best = row[c] > row[best] ? c : best;
-        n_right += best == label[i];
-    }
-    return n_right;
+    for (int c = 1; c < GR_SHAPES_CLASSES; c++)
+        best = row[c] > row[best] ? c : best;
+    return best;
 }
 
-static const gr_field feeds[] = {
-    { "image", GR_F32, { 1, { GR_SHAPES_PIXELS } } },
-    { "label", GR_I32, { 0 } },
-};
+enum { N_RIGHT, N_ALL, N_COUNTS };
+
+static void shapes_score(const void *user, const gr_eval *e, double *counts)
+{
+    const float *logits = e->outputs[0];
+    const int32_t *label = e->feeds[1];
+
+    (void)user;
+    for (int64_t i = 0; i < e->n; i++)
+        counts[N_RIGHT] += best_of(logits + i * GR_SHAPES_CLASSES) == label[i];
+    counts[N_ALL] += (double)e->n;
+}
+
+static void shapes_measure(const void *user, const double *counts, double *values)
+{
+    (void)user;
+    values[0] = counts[N_RIGHT] / counts[N_ALL];
+}
+
+static gr_status shapes_predict(const void *user, const gr_eval *e, gr_prediction *out)
+{
+    const float *logits = e->outputs[0];
+
+    (void)user;
+    for (int64_t i = 0; i < e->n; i++) {
+        int best = best_of(logits + i * GR_SHAPES_CLASSES);
+        char row[80];
+
+        snprintf(row, sizeof(row), "%" PRId64 ",%d,%s", e->index[i], best, gr_shapes_name(best));
+        GR_TRY(gr_prediction_row(out, e->index[i], row));
+    }
+    return GR_OK;
+}
+
+static gr_status shapes_describe(const void *user, gr_recipe_view *out)
+{
+    static const gr_field feeds[] = {
+        { "image", GR_F32, { 1, { GR_SHAPES_PIXELS } } },
+        { "label", GR_I32, { 0 } },
+    };
+    static const gr_field logits = { "logits", GR_F32, { 1, { GR_SHAPES_CLASSES } } };
+    static const gr_metric_info accuracy = { .name = "accuracy", .is_share = true };
+
+    (void)user;
+    *out = (gr_recipe_view){ .feeds = feeds,
+                             .n_feeds = 2,
+                             .outputs = &logits,
+                             .n_outputs = 1,
+                             .metrics = &accuracy,
+                             .n_metrics = 1,
+                             .n_counts = N_COUNTS,
+                             .predict_header = "index,class,name" };
+    return GR_OK;
+}
 
 const gr_recipe gr_recipe_shapes = {
     .abi = GR_RECIPE_ABI,
     .name = "shapes",
     .help = "an MLP tells ten kinds of drawn shapes apart; the data are computed",
     .defaults = { .epochs = 8, .batch_size = 64, .lr = 2e-3, .optim = GR_OPTIM_ADAMW_INIT },
-    .feeds = feeds,
-    .n_feeds = 2,
-    .output = { "logits", GR_F32, { 1, { GR_SHAPES_CLASSES } } },
-    .metric = "accuracy",
     .create = shapes_create,
     .destroy = free,
+    .describe = shapes_describe,
     .size = shapes_size,
     .load = shapes_load,
     .trace = shapes_trace,
     .score = shapes_score,
+    .measure = shapes_measure,
+    .predict = shapes_predict,
 };
