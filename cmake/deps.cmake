@@ -7,10 +7,11 @@ find_package(Python3 COMPONENTS Interpreter)
 # JSON: rooms ckpt and launch (the error file of a rank).
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 
-# Records of TensorBoard and W&B, and images: room track. libpng brings zlib along, whose
-# checksum W&B's files carry.
+# Records of TensorBoard and W&B: room track. Images: libpng in rooms track and data, libjpeg in
+# data. libpng brings zlib along, whose checksum W&B's files carry; data reads .gz with it.
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
+pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 find_program(GR_PROTOC_C NAMES protoc-c REQUIRED)
 

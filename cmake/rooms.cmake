@@ -78,9 +78,11 @@ get_property(GR_ROOMS GLOBAL PROPERTY GR_ROOMS)
 get_property(GR_ROOM_OBJECTS GLOBAL PROPERTY GR_ROOM_OBJECTS)
 list(TRANSFORM GR_ROOMS PREPEND gr_ OUTPUT_VARIABLE GR_ROOM_TARGETS)
 
-set(GR_EXTERNAL PkgConfig::JANSSON PkgConfig::PROTOBUF_C PkgConfig::PNG PkgConfig::ZLIB)
+set(GR_EXTERNAL PkgConfig::JANSSON PkgConfig::PROTOBUF_C PkgConfig::PNG PkgConfig::JPEG
+    PkgConfig::ZLIB)
 gr_room_protos(track)
 gr_room_links(track PkgConfig::PROTOBUF_C PkgConfig::PNG PkgConfig::ZLIB)
+gr_room_links(data PkgConfig::PNG PkgConfig::JPEG PkgConfig::ZLIB)
 gr_room_links(ckpt PkgConfig::JANSSON)
 gr_room_links(launch PkgConfig::JANSSON)
 if(GR_HAVE_ONEDNN)

@@ -48,6 +48,7 @@ probe() {
     need libprotobuf-c-dev has_pc libprotobuf-c
     need protobuf-c-compiler has protoc-c
     need libpng-dev has_pc libpng
+    need libjpeg-dev has_pc libjpeg
     need libdnnl-dev has_header oneapi/dnnl/dnnl.h
     need libhwloc-dev has_header hwloc.h
     if [ "$goal" != build ]; then

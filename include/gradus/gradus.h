@@ -6,6 +6,7 @@
 #include "gradus/ckpt.h"
 #include "gradus/comm.h"
 #include "gradus/conv.h"
+#include "gradus/data.h"
 #include "gradus/graph.h"
 #include "gradus/image.h"
 #include "gradus/index.h"
