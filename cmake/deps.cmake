@@ -7,6 +7,9 @@ find_package(Python3 COMPONENTS Interpreter)
 # JSON: rooms ckpt and launch (the error file of a rank).
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 
+# YAML: room train.
+pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
+
 # Records of TensorBoard and W&B: room track. Images: libpng in rooms track and data, libjpeg in
 # data. libpng brings zlib along, whose checksum W&B's files carry; data reads .gz with it.
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)

@@ -79,11 +79,12 @@ get_property(GR_ROOM_OBJECTS GLOBAL PROPERTY GR_ROOM_OBJECTS)
 list(TRANSFORM GR_ROOMS PREPEND gr_ OUTPUT_VARIABLE GR_ROOM_TARGETS)
 
 set(GR_EXTERNAL PkgConfig::JANSSON PkgConfig::PROTOBUF_C PkgConfig::PNG PkgConfig::JPEG
-    PkgConfig::ZLIB)
+    PkgConfig::ZLIB PkgConfig::YAML)
 gr_room_protos(track)
 gr_room_links(track PkgConfig::PROTOBUF_C PkgConfig::PNG PkgConfig::ZLIB)
 gr_room_links(data PkgConfig::PNG PkgConfig::JPEG PkgConfig::ZLIB)
 gr_room_links(ckpt PkgConfig::JANSSON)
+gr_room_links(train PkgConfig::YAML)
 gr_room_links(launch PkgConfig::JANSSON)
 if(GR_HAVE_ONEDNN)
   gr_room_links(op gr_onednn)

@@ -45,6 +45,7 @@ probe() {
     need ninja-build has ninja
     need pkg-config has pkg-config
     need libjansson-dev has_pc jansson
+    need libyaml-dev has_pc yaml-0.1
     need libprotobuf-c-dev has_pc libprotobuf-c
     need protobuf-c-compiler has protoc-c
     need libpng-dev has_pc libpng

@@ -21,6 +21,7 @@
 #include "gradus/random.h"
 #include "gradus/recipe.h"
 #include "gradus/schedule.h"
+#include "gradus/settings.h"
 #include "gradus/status.h"
 #include "gradus/step.h"
 #include "gradus/tensor.h"

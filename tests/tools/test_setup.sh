@@ -51,7 +51,7 @@ expect() {
 }
 says() { grep -qF -- "$1" "$top/out" || fail "no '$1' in the output"; }
 logged() { grep -qF -- "$1" "$top/log" || fail "no '$1' in the log: $(cat "$top/log")"; }
-all='gcc libc6-dev g++ cmake ninja-build pkg-config libjansson-dev libprotobuf-c-dev protobuf-c-compiler libpng-dev libjpeg-dev libdnnl-dev libhwloc-dev'
+all='gcc libc6-dev g++ cmake ninja-build pkg-config libjansson-dev libyaml-dev libprotobuf-c-dev protobuf-c-compiler libpng-dev libjpeg-dev libdnnl-dev libhwloc-dev'
 
 # Nothing is missing: nothing is said, nothing is called.
 machine 0 && complete && apt false

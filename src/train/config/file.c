@@ -1,0 +1,74 @@
+/* Settings from a file: the tree is walked, and each leaf finds its slot by its dotted path. */
+#include "train/config/settings.h"
+
+#include <string.h>
+
+static gr_status put_map(gr_settings *s, const gr_tree *map, const char *above);
+
+static gr_status put_group(gr_settings *s, const gr_tree *t, const gr_origin *from)
+{
+    if (t->type == GR_TREE_MAP)
+        return put_map(s, t, from->name);
+    if (t->type == GR_TREE_NULL) /* all that was in it is commented out */
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG,
+                   "%s:%d: '%s' is a group of settings; write them below it, indented, as "
+                   "'name: value'",
+                   from->file, from->line, from->name);
+}
+
+static gr_status put_entry(gr_settings *s, const gr_tree_entry *e, const char *path)
+{
+    gr_origin from = {
+        .kind = GR_FROM_FILE, .name = path, .file = e->value->file, .line = e->line
+    };
+    const gr_way *way = gr_settings_way(s, path, strlen(path));
+    bool is_tree = way && s->slots[way->slot].key->kind == GR_KEY_TREE;
+    bool is_map = e->value->type == GR_TREE_MAP;
+
+    if (way && (is_tree || !is_map))
+        return gr_settings_put(s, way, e->value, &from);
+    if (gr_settings_is_group(s, path))
+        return put_group(s, e->value, &from);
+    if (way)
+        return gr_settings_put(s, way, e->value, &from);
+    return gr_settings_unknown(s, &from, path);
+}
+
+/* Recursion is bounded by the depth that reading allows. */
+static gr_status put_map(gr_settings *s, const gr_tree *map, const char *above)
+{
+    for (int i = 0; i < map->n; i++) {
+        const gr_tree_entry *e = &map->entries[i];
+        const char *path = above ? gr_arena_printf(s->arena, "%s.%s", above, e->key) : e->key;
+
+        if (!path)
+            return GR_ERR_NOMEM;
+        GR_TRY(put_entry(s, e, path));
+    }
+    return GR_OK;
+}
+
+gr_status gr_settings_put_tree(gr_settings *s, const gr_tree *root)
+{
+    if (root->type != GR_TREE_MAP)
+        return gr_fail(GR_ERR_ARG, "%s:%d: a configuration begins with 'name: value'", root->file,
+                       root->line);
+    return put_map(s, root, NULL);
+}
+
+gr_status gr_settings_read(gr_settings *s, const char *path)
+{
+    gr_tree *root = NULL;
+
+    GR_TRY(gr_yaml_read(s->arena, path, &root));
+    return gr_settings_put_tree(s, root);
+}
+
+gr_status gr_settings_read_text(gr_settings *s, const char *name, const char *text, size_t n_bytes)
+{
+    gr_tree *root = NULL;
+
+    GR_TRY(gr_yaml_parse(s->arena, name, text, n_bytes, &root));
+    return gr_settings_put_tree(s, root);
+}

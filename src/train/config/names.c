@@ -1,0 +1,173 @@
+/*
+ * Names of settings: from what is written to the slot that is meant, and the words for what
+ * is not known. '-' and '_' are alike everywhere.
+ */
+#include "train/config/settings.h"
+
+#include "base/alloc.h"
+#include "base/option.h"
+#include "train/config/choice.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define MAX_NAME 128 /* longer words are no names */
+
+/* The name with a known prefix replaced and '_' for '-'; false: too long. */
+static bool canonical(const gr_settings *s, const char *name, size_t n, char out[MAX_NAME])
+{
+    const gr_prefix *p = s->names.prefixes;
+
+    for (; p && p->name; p++)
+        if (n > strlen(p->name) && strncmp(name, p->name, strlen(p->name)) == 0)
+            break;
+    n -= p && p->name ? strlen(p->name) : 0;
+    name += p && p->name ? strlen(p->name) : 0;
+    if (snprintf(out, MAX_NAME, "%s%.*s", p && p->name ? p->means : "", (int)(n < 999 ? n : 999),
+                 name) >= MAX_NAME)
+        return false;
+    for (; *out; out++)
+        *out = *out == '-' ? '_' : *out;
+    return true;
+}
+
+const gr_way *gr_settings_way(const gr_settings *s, const char *name, size_t n_name)
+{
+    char wanted[MAX_NAME];
+
+    if (!canonical(s, name, n_name, wanted))
+        return NULL;
+    for (int i = 0; i < s->n_ways; i++)
+        if (gr_same_name(s->ways[i].alias.name, wanted))
+            return &s->ways[i];
+    return NULL;
+}
+
+bool gr_settings_is_group(const gr_settings *s, const char *name)
+{
+    char dotted[MAX_NAME], wanted[MAX_NAME];
+    size_t n;
+
+    if (snprintf(dotted, sizeof(dotted), "%s.", name) >= (int)sizeof(dotted) ||
+        !canonical(s, dotted, strlen(dotted) + 1, wanted))
+        return false;
+    n = strlen(wanted);
+    for (int i = 0; i < s->n_ways; i++)
+        if (strncmp(s->ways[i].alias.name, wanted, n) == 0)
+            return true;
+    return false;
+}
+
+/* ---- secrets ---- */
+
+bool gr_is_secret_name(const char *name)
+{
+    static const char *const words[] = { "token",    "api_key", "apikey",     "secret",
+                                         "password", "passwd",  "secret_key", "access_key" };
+    const char *last = strrchr(name, '.');
+    size_t n;
+
+    last = last ? last + 1 : name;
+    n = strlen(last);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t n_word = strlen(words[i]);
+        const char *end = n >= n_word ? last + n - n_word : NULL;
+
+        if (!end || (end > last && end[-1] != '_' && end[-1] != '-'))
+            continue;
+        for (size_t j = 0; end && j < n_word; j++)
+            if ((end[j] == '-' ? '_' : tolower((unsigned char)end[j])) != words[i][j])
+                end = NULL;
+        if (end)
+            return true;
+    }
+    return false;
+}
+
+/* ---- what is not known ---- */
+
+static gr_status refuse_secret(const gr_origin *from, const char *name)
+{
+    const char *advice = strcasestr(name, "wandb")                               ? "WANDB_API_KEY"
+                         : strcasestr(name, "hugging") || strcasestr(name, "hf") ? "HF_TOKEN"
+                                                                                 : "a variable";
+    gr_status st = gr_fail(GR_ERR_ARG,
+                           "is a secret, and files and command lines are read by others; take "
+                           "it out and set %s in the environment instead",
+                           advice);
+
+    return gr_settings_wrap(st, from);
+}
+
+static const char *known_gone(const gr_settings *s, const char *name)
+{
+    char wanted[MAX_NAME];
+
+    if (!canonical(s, name, strlen(name), wanted))
+        return NULL;
+    for (const gr_gone *g = s->names.gone; g && g->name; g++)
+        if (gr_same_name(g->name, wanted))
+            return g->instead;
+    return NULL;
+}
+
+/* All names, and the parts of them that stand before a dot. */
+static gr_status collect(const gr_settings *s, gr_arena *a, const char ***out)
+{
+    const char **names = gr_arena_array(a, 4 * (size_t)s->n_ways + 1, sizeof(*names));
+    int n = 0;
+
+    if (!names)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < s->n_ways; i++) {
+        const char *name = s->ways[i].alias.name;
+        const char *dot = strchr(name, '.');
+
+        names[n++] = name;
+        for (int k = 0; k < 3 && dot; k++, dot = strchr(dot + 1, '.')) {
+            names[n] = gr_arena_printf(a, "%.*s", (int)(dot - name), name);
+            if (!names[n++])
+                return GR_ERR_NOMEM;
+        }
+    }
+    *out = names;
+    return GR_OK;
+}
+
+static gr_status fail_unknown(const gr_origin *from, const char *near)
+{
+    const char *what = from->kind == GR_FROM_FLAG ? "flag" : "key";
+    const char *dashes = from->kind == GR_FROM_FLAG ? "--" : "";
+
+    if (from->kind == GR_FROM_FLAG && near)
+        return gr_fail(GR_ERR_ARG, "unknown flag '%s'; did you mean '%s%s'?", from->name, dashes,
+                       near);
+    if (from->kind == GR_FROM_FLAG)
+        return gr_fail(GR_ERR_ARG, "unknown flag '%s'; 'gradus help keys' lists all", from->name);
+    if (near)
+        return gr_fail(GR_ERR_ARG, "%s:%d: unknown %s '%s'; did you mean '%s'?", from->file,
+                       from->line, what, from->name, near);
+    return gr_fail(GR_ERR_ARG, "%s:%d: unknown %s '%s'; 'gradus help keys' lists all", from->file,
+                   from->line, what, from->name);
+}
+
+gr_status gr_settings_unknown(const gr_settings *s, const gr_origin *from, const char *name)
+{
+    const char *instead = known_gone(s, name);
+    const char **names = NULL;
+    gr_arena *a;
+    gr_status st;
+
+    if (gr_is_secret_name(name))
+        return refuse_secret(from, name);
+    if (instead)
+        return gr_settings_wrap(gr_fail(GR_ERR_ARG, "%s", instead), from);
+    GR_TRY(gr_arena_create(&a));
+    st = collect(s, a, &names);
+    if (st == GR_OK)
+        st = fail_unknown(from, gr_nearest(name, (const char *const *)names));
+    gr_arena_destroy(a);
+    return st;
+}

@@ -1,0 +1,135 @@
+/*
+ * Settings from the inside: slots, the names that lead to them, and where values came from.
+ *
+ * (1) A slot has one canonical name, the dotted key. Other names lead to it; nothing is
+ *     looked up by them after reading.
+ * (2) A value replaces another only when its origin is at least as strong; but every value
+ *     that is given is checked.
+ * (3) A file gives a setting once, whatever names it uses.
+ */
+#ifndef GR_TRAIN_CONFIG_SETTINGS_H
+#define GR_TRAIN_CONFIG_SETTINGS_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "gradus/settings.h"
+#include "train/config/value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* From weak to strong. */
+typedef enum gr_origin_kind {
+    GR_FROM_NOTHING,
+    GR_FROM_DEFAULT,
+    GR_FROM_RECIPE, /* its own default for one of the trainer's settings */
+    GR_FROM_SAVED,  /* the checkpoint that a run goes on from */
+    GR_FROM_FILE,
+    GR_FROM_ENV,
+    GR_FROM_FLAG
+} gr_origin_kind;
+
+typedef struct gr_origin {
+    gr_origin_kind kind;
+    const char *name; /* as it was written: "--lr", "training.lr", "WANDB_PROJECT" */
+    const char *file;
+    int line;
+} gr_origin;
+
+typedef struct gr_slot {
+    const gr_key *key;
+    gr_origin origin;
+    gr_value value;
+} gr_slot;
+
+/* A way to a slot. */
+typedef struct gr_alias {
+    const char *name;
+    const char *key;      /* canonical */
+    const char *on, *off; /* a switch: it stands for that value, and false for `off`. Without
+                             `off` it may have a value, too */
+} gr_alias;
+
+/* "training." stands for "train." wherever a name begins with it. */
+typedef struct gr_prefix {
+    const char *name, *means;
+} gr_prefix;
+
+/* A name that other trainers have and this one does not: what to do instead. */
+typedef struct gr_gone {
+    const char *name, *instead;
+} gr_gone;
+
+/* Tables of names; all may be NULL, and end with a NULL name. Borrowed. */
+typedef struct gr_names {
+    const gr_alias *aliases;
+    const gr_prefix *prefixes;
+    const gr_gone *gone;
+} gr_names;
+
+typedef struct gr_way {
+    gr_alias alias;
+    int slot;
+} gr_way;
+
+struct gr_settings {
+    gr_arena *arena;
+    gr_slot *slots;
+    int n_slots, cap_slots;
+    gr_way *ways; /* every known name: the slots' own first */
+    int n_ways, cap_ways;
+    gr_names names;
+};
+
+/* Empty, with these tables; aliases become ways by gr_settings_link(). */
+gr_status gr_settings_make(gr_settings **out, const gr_names *names) GR_MUST_CHECK;
+/* A slot for `key` at its preset, reachable by its name, its `also` and `flag` (or NULL). */
+gr_status gr_settings_add(gr_settings *s, const gr_key *key, const char *flag) GR_MUST_CHECK;
+/* Aliases whose key has a slot. After all slots were added. */
+gr_status gr_settings_link(gr_settings *s) GR_MUST_CHECK;
+
+gr_slot *gr_settings_slot(const gr_settings *s, const char *key); /* canonical; NULL: none */
+
+/* names.c: the way that a name as written leads; NULL: none. */
+const gr_way *gr_settings_way(const gr_settings *s, const char *name, size_t n_name);
+/* Whether names that begin with `name` and a dot are known. */
+bool gr_settings_is_group(const gr_settings *s, const char *name);
+/* GR_ERR_ARG: a name that is known as gone or as a secret, or the nearest known one. */
+gr_status gr_settings_unknown(const gr_settings *s, const gr_origin *from,
+                              const char *name) GR_MUST_CHECK;
+/* A setting that must not stand in a file or on a command line. */
+bool gr_is_secret_name(const char *name);
+
+/* A value for a slot; an alias that is a switch is followed. GR_ERR_ARG has the place. */
+gr_status gr_settings_put(gr_settings *s, const gr_way *way, const gr_tree *t,
+                          const gr_origin *from) GR_MUST_CHECK;
+/* The same with a word, and by canonical key. */
+gr_status gr_settings_put_word(gr_settings *s, const gr_way *way, const char *word,
+                               const gr_origin *from) GR_MUST_CHECK;
+gr_status gr_settings_put_key(gr_settings *s, const char *key, const char *word,
+                              gr_origin_kind kind) GR_MUST_CHECK;
+/* Everything that a file says. */
+gr_status gr_settings_put_tree(gr_settings *s, const gr_tree *root) GR_MUST_CHECK;
+
+/* GR_ERR_ARG: the place, and this thread's message after it. */
+gr_status gr_settings_wrap(gr_status st, const gr_origin *from);
+/* "a.yaml:12", "flag '--lr'", "default", for people. */
+void gr_origin_print(const gr_origin *o, gr_text *out);
+
+/* words.c: words from the command line. A word that is neither flag nor value goes to
+ * extra() (or is refused when that is NULL). A word that is_apart() is no value for a flag that
+ * can go without one. */
+typedef struct gr_words {
+    gr_status (*extra)(void *arg, const char *word);
+    bool (*is_apart)(void *arg, const char *word);
+    void *arg;
+} gr_words;
+gr_status gr_settings_take_words(gr_settings *s, int argc, char **argv,
+                                 const gr_words *w) GR_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
