@@ -63,13 +63,18 @@ typedef struct gr_step_config {
     gr_recompute recompute; /* the results are the same bits in any case */
     size_t memory_limit;    /* bytes that a training step may need: gr_memory_report.total.
                                For GR_RECOMPUTE_LIMIT; a plan that needs more is refused */
+    const char *freeze;     /* parameters that are not trained: names with * and ?, parted by
+                               commas; NULL: none. As gr_freeze() in the trace. A batch norm
+                               whose weights are frozen goes on tracking its batches */
+    int check_every;        /* updates between two checks that parameters are the same bits on
+                               all ranks; 0: never */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
             0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
-            GR_RECOMPUTE_NONE, 0                                                                 \
+            GR_RECOMPUTE_NONE, 0, NULL, 0                                                        \
     }
 
 /* Opens the device. The trace runs at the first plan. Caller owns *out. */
@@ -91,6 +96,9 @@ GR_API gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds,
  * snapshot is restored.
  * Feeds are host memory; on return they may be reused. Nothing is allocated once a
  * shape has been run twice. On a GPU the call returns before the work is done.
+ * With config.check_every, every so many updates the call ends with a comparison of all
+ * parameters across ranks: a difference is GR_ERR_ARG on every rank and names parameter,
+ * rank and step.
  */
 GR_API gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds,
                                double lr) GR_MUST_CHECK;
@@ -135,6 +143,21 @@ typedef enum gr_save_part {
  * is, with all threads of the step. GR_ERR_ARG when one has another shape or type. */
 GR_API gr_status gr_step_save_into(gr_step *s, gr_snapshot *snap, gr_save_part part) GR_MUST_CHECK;
 GR_API gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap) GR_MUST_CHECK;
+
+/*
+ * Collective, between updates, after a training plan: the whole state of rank `root`
+ * (parameters, buffers, optimiser, counters, seed) becomes that of every rank. So only one
+ * rank reads checkpoints: it restores, then all call this.
+ */
+GR_API gr_status gr_step_broadcast(gr_step *s, int root) GR_MUST_CHECK;
+
+/*
+ * Collective, between updates: buffers (running statistics) of rank 0 become those of every
+ * rank. Without sync_bn each rank tracks its own batches; call this before an evaluation or a
+ * checkpoint whose result must not depend on the rank. Parameters are the same on all ranks
+ * in any case.
+ */
+GR_API gr_status gr_step_sync_buffers(gr_step *s) GR_MUST_CHECK;
 
 /* Waits until the device has finished all that was started. */
 GR_API gr_status gr_step_sync(gr_step *s) GR_MUST_CHECK;

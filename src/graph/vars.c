@@ -1,6 +1,7 @@
 /* The table of state variables: found by name, laid out once, filled from one stream. */
 #include "graph/vars.h"
 
+#include <fnmatch.h>
 #include <math.h>
 #include <string.h>
 
@@ -79,6 +80,53 @@ static gr_status check_name(const char *name)
     return GR_OK;
 }
 
+/* ---- freezing by name ---- */
+
+#define MAX_PATTERN 256
+
+/* Takes the next pattern off a list parted by commas, without blanks around it; false at the
+ * end. One that is too long matches nothing, and is then named as such. */
+static bool next_pattern(const char **list, char one[MAX_PATTERN])
+{
+    const char *at = *list + strspn(*list, " ,");
+    size_t len = strcspn(at, ",");
+
+    *list = at + len;
+    while (len > 0 && at[len - 1] == ' ')
+        len--;
+    if (len >= MAX_PATTERN)
+        len = MAX_PATTERN - 1;
+    memcpy(one, at, len);
+    one[len] = '\0';
+    return len > 0;
+}
+
+static bool is_frozen(const char *patterns, const char *name)
+{
+    char one[MAX_PATTERN];
+
+    while (patterns && next_pattern(&patterns, one))
+        if (fnmatch(one, name, 0) == 0)
+            return true;
+    return false;
+}
+
+gr_status gr_vars_check_freeze(const gr_vars *t)
+{
+    const char *rest = t->freeze;
+    char one[MAX_PATTERN];
+
+    while (rest && next_pattern(&rest, one)) {
+        bool found = false;
+
+        for (int i = 0; i < t->n && !found; i++)
+            found = t->list[i]->kind == GR_VAR_PARAM && fnmatch(one, t->list[i]->name, 0) == 0;
+        if (!found)
+            return gr_fail(GR_ERR_ARG, "freeze: no parameter is called '%s'", one);
+    }
+    return GR_OK;
+}
+
 static gr_status add(gr_vars *t, const gr_var *want, gr_var **out)
 {
     gr_var *v = gr_arena_new(t->arena, gr_var);
@@ -90,6 +138,7 @@ static gr_status add(gr_vars *t, const gr_var *want, gr_var **out)
     GR_TRY(gr_grow((void **)&t->list, &t->cap, t->n + 1, sizeof(*t->list)));
     *v = *want;
     v->name = name;
+    v->frozen = v->frozen || (v->kind == GR_VAR_PARAM && is_frozen(t->freeze, name));
     v->index = t->n;
     t->list[t->n++] = v;
     *out = v;

@@ -36,7 +36,8 @@ typedef struct gr_vars {
     gr_var **list;
     int n, cap;
     bool sealed;
-    size_t n_bytes; /* of the state space, once sealed */
+    size_t n_bytes;     /* of the state space, once sealed */
+    const char *freeze; /* parameters to freeze: patterns parted by commas; or NULL. Borrowed */
 } gr_vars;
 
 gr_status gr_vars_create(gr_vars **out) GR_MUST_CHECK;
@@ -46,6 +47,10 @@ gr_var *gr_vars_find(const gr_vars *t, const char *name); /* NULL: none */
 /* Finds the variable of that name or adds it. GR_ERR_ARG when shape, type or kind
  * differ from the known one, or when the table is sealed and the name is new. */
 gr_status gr_vars_get(gr_vars *t, const gr_var *want, gr_var **out) GR_MUST_CHECK;
+
+/* Every pattern of `freeze` takes a parameter of the table; GR_ERR_ARG names one that does
+ * not: it is more likely misspelt than meant so. */
+gr_status gr_vars_check_freeze(const gr_vars *t) GR_MUST_CHECK;
 
 /* Fixes the table and gives each variable its place; 64-byte aligned. */
 gr_status gr_vars_seal(gr_vars *t) GR_MUST_CHECK;

@@ -56,6 +56,7 @@ gr_status gr_step_compare(gr_step *s)
     gr_text_addf(&t, "device kind = %s\n", s->device->ops->name);
     gr_text_addf(&t, "amp = %s\n", amp_name(s->c.amp));
     gr_text_addf(&t, "accumulate = %d\n", s->c.accumulate);
+    gr_text_addf(&t, "check every = %d\n", s->c.check_every);
     gr_text_addf(&t, "passes left out = %s\n", s->c.without);
     gr_text_add(&t, "optimiser = ");
     gr_optim_print(&s->update, &t);

@@ -60,7 +60,7 @@ static gr_status trace(build *b)
                        b->g->blocks[b->g->n_blocks - 1]);
     if (trains(b) && !b->g->loss)
         return gr_fail(GR_ERR_ARG, "the training trace did not call gr_loss()");
-    return GR_OK;
+    return trains(b) ? gr_vars_check_freeze(b->g->vars) : GR_OK;
 }
 
 static bool averages(const build *b)

@@ -131,6 +131,13 @@ gr_status gr_step_bind(gr_step *s, gr_entry *e) GR_MUST_CHECK;
 gr_status gr_step_seal(gr_step *s) GR_MUST_CHECK;
 gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes) GR_MUST_CHECK;
 
+/* state.c: there is a state, and no micro-step is under way. */
+gr_status gr_step_check_idle(const gr_step *s, const char *what) GR_MUST_CHECK;
+size_t gr_step_state_bytes(const gr_step *s);
+
+/* together.c: collective when the number of updates says so; see gr_step_train(). */
+gr_status gr_step_check_drift(gr_step *s) GR_MUST_CHECK;
+
 /* fingerprint.c: what all ranks must agree on, lines "key = value". */
 gr_status gr_step_compare(gr_step *s) GR_MUST_CHECK;
 

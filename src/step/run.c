@@ -177,7 +177,7 @@ gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double l
     GR_TRY(gr_step_train_entry(s, feeds, n_feeds, &e));
     GR_TRY(run_entry(s, e, feeds, n_feeds, lr));
     gr_step_count(s);
-    return GR_OK;
+    return s->micro == 0 ? gr_step_check_drift(s) : GR_OK;
 }
 
 gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)

@@ -21,7 +21,7 @@
 
 /* Behind the variables lies the control value of the last update: it outlives the runs
  * that follow, evaluations among them. */
-static size_t state_bytes(const gr_step *s)
+size_t gr_step_state_bytes(const gr_step *s)
 {
     return s->vars->n_bytes + sizeof(float[GR_CONTROL_COUNT]);
 }
@@ -33,11 +33,11 @@ static gr_status fill_state(gr_step *s)
     void *host;
     gr_status st;
 
-    GR_TRY(ops->host_alloc(s->device, state_bytes(s), &host));
+    GR_TRY(ops->host_alloc(s->device, gr_step_state_bytes(s), &host));
     memcpy((char *)host + s->vars->n_bytes, no_control, sizeof(no_control));
     st = gr_vars_fill(s->vars, s->c.seed, host);
     if (st == GR_OK)
-        st = ops->upload(s->device, s->bases.state, host, state_bytes(s));
+        st = ops->upload(s->device, s->bases.state, host, gr_step_state_bytes(s));
     if (st == GR_OK)
         st = ops->sync(s->device);
     ops->host_free(s->device, host);
@@ -68,7 +68,7 @@ gr_status gr_step_seal(gr_step *s)
         GR_TRY(gr_step_compare(s));
     /* Each only once: a seal that failed half-way is tried again. */
     if (!s->bases.state)
-        GR_TRY(ops->alloc(s->device, state_bytes(s), &s->bases.state));
+        GR_TRY(ops->alloc(s->device, gr_step_state_bytes(s), &s->bases.state));
     if (!s->scalars && gr_step_is_host(s)) {
         GR_TRY(ops->alloc(s->device, sizeof(gr_scalars), &mem));
         s->scalars = mem;
@@ -143,7 +143,7 @@ gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes)
     return gr_error_raise(&error);
 }
 
-static gr_status check_between_updates(const gr_step *s, const char *what)
+gr_status gr_step_check_idle(const gr_step *s, const char *what)
 {
     if (!s->sealed)
         return gr_fail(GR_ERR_ARG, "%s: there is no state before the first plan", what);
@@ -216,7 +216,7 @@ gr_status gr_step_save_into(gr_step *s, gr_snapshot *snap, gr_save_part part)
 {
     if (!snap)
         return gr_fail(GR_ERR_ARG, "save: the snapshot is NULL");
-    GR_TRY(check_between_updates(s, "save"));
+    GR_TRY(gr_step_check_idle(s, "save"));
     GR_TRY(s->device->ops->sync(s->device));
     for (int i = 0; i < s->vars->n; i++) {
         void *mem = NULL;
@@ -335,7 +335,7 @@ gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap)
 
     if (!snap)
         return gr_fail(GR_ERR_ARG, "restore: the snapshot is NULL");
-    GR_TRY(check_between_updates(s, "restore"));
+    GR_TRY(gr_step_check_idle(s, "restore"));
     GR_TRY(check_snapshot(s, snap));
     GR_TRY(read_number(snap, KEY_STEP, &step));
     GR_TRY(read_number(snap, KEY_SEED, &seed));

@@ -14,6 +14,8 @@ static gr_status check_counts(const gr_step_config *c)
         return gr_fail(GR_ERR_ARG, "step: accumulate is %d, must be at least 1", c->accumulate);
     if (c->max_plans < 2)
         return gr_fail(GR_ERR_ARG, "step: max_plans is %d, must be at least 2", c->max_plans);
+    if (c->check_every < 0)
+        return gr_fail(GR_ERR_ARG, "step: check_every is %d, must not be negative", c->check_every);
     if (c->n_threads < 0)
         return gr_fail(GR_ERR_ARG, "step: n_threads is %d, must not be negative", c->n_threads);
     if (c->bucket_bytes == 0 || c->first_bucket_bytes == 0)
@@ -73,6 +75,7 @@ static gr_status keep_config(gr_step *s, const gr_step_config *c)
     GR_TRY(keep_text(s, &s->c.group, "auto"));
     GR_TRY(keep_text(s, &s->c.config_text, ""));
     GR_TRY(keep_text(s, &s->c.without, ""));
+    GR_TRY(keep_text(s, &s->c.freeze, ""));
     if (s->c.dump_after)
         GR_TRY(keep_text(s, &s->c.dump_after, ""));
     GR_TRY(keep_groups(s));
@@ -99,6 +102,7 @@ gr_status gr_step_create(gr_step **out, const gr_step_config *config)
     GR_TRY_GOTO(st, gr_arena_create(&s->arena), fail);
     GR_TRY_GOTO(st, keep_config(s, config), fail);
     GR_TRY_GOTO(st, gr_vars_create(&s->vars), fail);
+    s->vars->freeze = s->c.freeze;
     GR_TRY_GOTO(st, gr_step_open_device(s), fail);
     *out = s;
     return GR_OK;

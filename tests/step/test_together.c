@@ -1,0 +1,354 @@
+/*
+ * What ranks do together between updates, and what they decide together within one: one rank's
+ * state for all, rank 0's buffers for all, drift found and named (P34), a NaN on one rank
+ * skips the update on all (P4). And parameters that are frozen or unused cost nothing (P9).
+ */
+#include <pthread.h>
+
+#include "check.h"
+#include "step/world.h"
+
+#define MAX_RANKS 4
+
+typedef struct rank_run rank_run;
+typedef void rank_fn(rank_run *r);
+
+/* One rank of a test: its step is open and planned when `fn` runs. */
+struct rank_run {
+    gr_pg *pg;
+    gr_step_config c;
+    rank_fn *fn;
+    gr_step *s;
+    int rank;
+    batch *b;
+    gr_snapshot *end;
+    pthread_t thread;
+};
+
+/* 12-8-5 with a batch norm, and a parameter that the loss does not see. */
+static gr_status trace(gr_graph *g, void *user)
+{
+    gr_value *h = gr_linear(g, "fc1", gr_input(g, "x"), 8);
+    gr_batch_norm_args bn = GR_BATCH_NORM_INIT;
+
+    (void)user;
+    bn.running_mean = gr_buffer(g, "bn.running_mean", GR_F32, GR_SHAPE(8), gr_init_const(0));
+    bn.running_var = gr_buffer(g, "bn.running_var", GR_F32, GR_SHAPE(8), gr_init_const(1));
+    bn.weight = gr_param(g, "bn.weight", GR_SHAPE(8), gr_init_const(1));
+    h = gr_relu(g, gr_batch_norm(g, h, &bn));
+    gr_output(g, "unused", gr_param(g, "unused.weight", GR_SHAPE(1000), gr_init_const(1)));
+    gr_loss(g, gr_cross_entropy(g, gr_linear(g, "fc2", h, 5), gr_input(g, "y")));
+    return gr_graph_status(g);
+}
+
+static void *rank_main(void *arg)
+{
+    rank_run *r = arg;
+
+    r->c.pg = r->pg;
+    r->b = malloc(sizeof(*r->b));
+    GR_CHECK_OK(gr_step_create(&r->s, &r->c));
+    batch_fill(r->b, false, 0, r->rank * 8, 8);
+    GR_CHECK_OK(gr_step_plan(r->s, true, r->b->feeds, 2));
+    r->fn(r);
+    GR_CHECK_OK(gr_step_save(r->s, &r->end));
+    gr_step_destroy(r->s);
+    gr_pg_destroy(r->pg);
+    free(r->b);
+    return NULL;
+}
+
+static void run(rank_run *r, int n, gr_step_config c, rank_fn *fn)
+{
+    gr_pg_config pc = GR_PG_CONFIG_INIT;
+    gr_pg *pg[MAX_RANKS];
+
+    pc.timeout_ms = 30000;
+    GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
+    for (int i = 0; i < n; i++) {
+        r[i] = (rank_run){ .pg = pg[i], .c = c, .fn = fn, .rank = i };
+        GR_CHECK_EQ(pthread_create(&r[i].thread, NULL, rank_main, &r[i]), 0);
+    }
+    for (int i = 0; i < n; i++)
+        pthread_join(r[i].thread, NULL);
+}
+
+static void forget(rank_run *r, int n)
+{
+    for (int i = 0; i < n; i++)
+        gr_snapshot_destroy(r[i].end);
+}
+
+static gr_step_config config(void)
+{
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+
+    c.trace = trace;
+    c.device = "cpu";
+    c.seed = 3;
+    c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
+    return c;
+}
+
+static void train(rank_run *r, int n_steps)
+{
+    for (int i = 0; i < n_steps; i++) {
+        batch_fill(r->b, false, i, r->rank * 8, 8);
+        GR_CHECK_OK(gr_step_train(r->s, r->b->feeds, 2, 0.01));
+    }
+}
+
+/* Changes one number of this rank's state. */
+static void spoil(rank_run *r, const char *name)
+{
+    gr_snapshot *snap;
+
+    GR_CHECK_OK(gr_step_save(r->s, &snap));
+    ((float *)gr_snapshot_find(snap, name)->mem)[1] += 0.5f;
+    GR_CHECK_OK(gr_step_restore(r->s, snap));
+    gr_snapshot_destroy(snap);
+}
+
+/* ---- broadcast ---- */
+
+/* As after a resume: only rank 2 has read the checkpoint, step number and seed with it. */
+static void one_rank_restores(rank_run *r)
+{
+    gr_snapshot *snap;
+
+    train(r, 2);
+    if (r->rank == 2) {
+        GR_CHECK_OK(gr_step_save(r->s, &snap));
+        for (int i = 0; i < gr_snapshot_count(snap); i++)
+            if (gr_snapshot_at(snap, i)->dtype == GR_F32)
+                ((float *)gr_snapshot_at(snap, i)->mem)[0] = (float)i + 0.25f;
+        GR_CHECK_OK(gr_snapshot_set(snap, "gradus.step", "41"));
+        GR_CHECK_OK(gr_snapshot_set(snap, "gradus.seed", "77"));
+        GR_CHECK_OK(gr_step_restore(r->s, snap));
+        gr_snapshot_destroy(snap);
+    }
+    GR_CHECK_OK(gr_step_broadcast(r->s, 2));
+    GR_CHECK_EQ(gr_step_broadcast(r->s, 3), GR_ERR_ARG); /* on all ranks alike: nobody waits */
+}
+
+static void test_broadcast(void)
+{
+    rank_run r[3];
+
+    run(r, 3, config(), one_rank_restores);
+    for (int i = 0; i < 3; i++) {
+        check_same_state(r[2].end, r[i].end);
+        GR_CHECK_STR(gr_snapshot_get(r[i].end, "gradus.step"), "41");
+        GR_CHECK_STR(gr_snapshot_get(r[i].end, "gradus.seed"), "77");
+        GR_CHECK_NEAR(*(const float *)gr_snapshot_find(r[i].end, "fc1.weight")->mem, 0.25, 0);
+        GR_CHECK(*(const float *)gr_snapshot_find(r[i].end, "bn.running_var")->mem > 0.3f);
+    }
+    forget(r, 3);
+}
+
+/* ---- buffers ---- */
+
+static void own_buffers(rank_run *r)
+{
+    train(r, 3);
+}
+
+static void shared_buffers(rank_run *r)
+{
+    train(r, 3);
+    GR_CHECK_OK(gr_step_sync_buffers(r->s));
+}
+
+static const void *tensor(const rank_run *r, const char *name)
+{
+    return gr_snapshot_find(r->end, name)->mem;
+}
+
+static void test_buffers(void)
+{
+    static const char *const names[] = { "bn.running_mean", "bn.running_var" };
+    rank_run own[2], shared[2];
+
+    run(own, 2, config(), own_buffers);
+    run(shared, 2, config(), shared_buffers);
+    for (int k = 0; k < 2; k++) {
+        GR_CHECK(memcmp(tensor(&own[0], names[k]), tensor(&own[1], names[k]), 32) != 0);
+        GR_CHECK(memcmp(tensor(&own[0], names[k]), tensor(&shared[0], names[k]), 32) == 0);
+        GR_CHECK(memcmp(tensor(&own[0], names[k]), tensor(&shared[1], names[k]), 32) == 0);
+    }
+    check_same_state(shared[0].end, shared[1].end);
+    forget(own, 2);
+    forget(shared, 2);
+}
+
+/* ---- drift ---- */
+
+static int odd_rank;
+
+static void drift(rank_run *r)
+{
+    char rank[32];
+    const char *parts[] = { "parameter 'fc2.bias'", "after step 4", rank };
+
+    train(r, 2); /* the check after step 2 finds nothing */
+    if (r->rank == odd_rank)
+        spoil(r, "fc2.bias");
+    train(r, 1); /* step 3 is not checked */
+    batch_fill(r->b, false, 3, r->rank * 8, 8);
+    GR_CHECK_EQ(gr_step_train(r->s, r->b->feeds, 2, 0), GR_ERR_ARG);
+    snprintf(rank, sizeof(rank), "of rank %d is not", odd_rank);
+    for (int i = 0; i < 3; i++)
+        if (!strstr(gr_error_message(), parts[i])) {
+            fprintf(stderr, "'%s' lacks '%s'\n", gr_error_message(), parts[i]);
+            exit(1);
+        }
+}
+
+static void test_drift(int n_ranks, int odd)
+{
+    gr_step_config c = config();
+    rank_run r[MAX_RANKS];
+
+    c.check_every = 2;
+    odd_rank = odd;
+    run(r, n_ranks, c, drift);
+    forget(r, n_ranks);
+}
+
+/* ---- decisions inside the step ---- */
+
+/* Rank 1's second batch is broken: nobody updates, and everybody goes on. */
+static void one_bad_batch(rank_run *r)
+{
+    gr_snapshot *before, *after;
+    gr_step_stats stats;
+
+    train(r, 1);
+    GR_CHECK_OK(gr_step_save(r->s, &before));
+    batch_fill(r->b, false, 1, r->rank * 8, 8);
+    if (r->rank == 1)
+        r->b->x[3] = NAN;
+    GR_CHECK_OK(gr_step_train(r->s, r->b->feeds, 2, 0.01));
+    GR_CHECK_OK(gr_step_get_stats(r->s, &stats));
+    GR_CHECK_EQ(stats.n_skipped, 1);
+    GR_CHECK_OK(gr_step_save(r->s, &after));
+    for (int i = 0; i < gr_snapshot_count(before); i++) {
+        const gr_named *x = gr_snapshot_at(before, i);
+
+        if (strncmp(x->name, "fc", 2) == 0 || strncmp(x->name, "optimizer.exp", 13) == 0)
+            GR_CHECK(memcmp(x->mem, gr_snapshot_find(after, x->name)->mem,
+                            (size_t)gr_shape_count(&x->shape) * sizeof(float)) == 0);
+    }
+    train(r, 2);
+    GR_CHECK_OK(gr_step_get_stats(r->s, &stats));
+    GR_CHECK_EQ(stats.n_skipped, 1);
+    GR_CHECK_EQ(stats.n_steps, 4);
+    gr_snapshot_destroy(before);
+    gr_snapshot_destroy(after);
+}
+
+/* P4: with clipping, and with fp16, whose scale is halved on all ranks alike. */
+static void test_one_decision(gr_amp amp)
+{
+    gr_step_config c = config();
+    rank_run r[2];
+
+    c.amp = amp;
+    c.clip_norm = amp == GR_AMP_F16 ? 0 : 1;
+    run(r, 2, c, one_bad_batch);
+    if (amp == GR_AMP_F16)
+        GR_CHECK_NEAR(*(const float *)tensor(&r[0], "optimizer.loss_scale"), 32768, 0);
+    for (int i = 0; i < gr_snapshot_count(r[0].end); i++) {
+        const gr_named *x = gr_snapshot_at(r[0].end, i);
+
+        if (!strstr(x->name, "running"))
+            GR_CHECK(memcmp(x->mem, tensor(&r[1], x->name),
+                            (size_t)gr_shape_count(&x->shape) * gr_dtype_bytes(x->dtype)) == 0);
+    }
+    forget(r, 2);
+}
+
+/* ---- what is not trained costs nothing ---- */
+
+static void plan_only(rank_run *r)
+{
+    train(r, 2);
+}
+
+static size_t exchange_bytes, n_params;
+
+static void measure(rank_run *r)
+{
+    gr_step_stats stats;
+
+    train(r, 2);
+    GR_CHECK_OK(gr_step_get_stats(r->s, &stats));
+    if (r->rank == 0) {
+        exchange_bytes = stats.exchange_bytes;
+        n_params = (size_t)stats.n_params;
+    }
+}
+
+/* P9: no slot, no moments; and the gradients of others are as before. */
+static void test_unused(void)
+{
+    rank_run r[2];
+
+    run(r, 2, config(), measure);
+    /* fc1 12 x 8 and 8, bn 8, fc2 8 x 5 and 5: each in whole cache lines */
+    GR_CHECK_EQ(exchange_bytes, (96 + 16 + 16 + 48 + 16) * sizeof(float));
+    GR_CHECK(!gr_snapshot_find(r[0].end, "optimizer.exp_avg.unused.weight"));
+    GR_CHECK(gr_snapshot_find(r[0].end, "optimizer.exp_avg.fc1.weight") != NULL);
+    forget(r, 2);
+}
+
+static void test_freeze(void)
+{
+    gr_step_config c = config();
+    rank_run free_run[2], r[2];
+
+    run(free_run, 2, c, plan_only);
+    c.freeze = "fc1.*, bn.w?ight";
+    run(r, 2, c, measure);
+    GR_CHECK_EQ(exchange_bytes, (48 + 16) * sizeof(float));
+    GR_CHECK_EQ(n_params, 45 + 1000); /* unused is not frozen */
+    GR_CHECK(!gr_snapshot_find(r[0].end, "optimizer.exp_avg.fc1.weight"));
+    GR_CHECK(memcmp(tensor(&r[0], "fc1.weight"), tensor(&free_run[0], "fc1.weight"), 384) != 0);
+    for (int k = 0; k < 8; k++) /* as they started */
+        GR_CHECK_NEAR(((const float *)tensor(&r[0], "bn.weight"))[k], 1, 0);
+    /* As in PyTorch, frozen weights do not stop a layer from tracking its batches. */
+    GR_CHECK(*(const float *)tensor(&r[0], "bn.running_var") != 1.0f);
+    forget(free_run, 2);
+    forget(r, 2);
+}
+
+static void test_freeze_nothing(const char *freeze, const char *say)
+{
+    gr_step_config c = config();
+    batch *b = malloc(sizeof(*b));
+    gr_step *s;
+
+    c.freeze = freeze;
+    batch_fill(b, false, 0, 0, 8);
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    GR_CHECK_EQ(gr_step_plan(s, true, b->feeds, 2), GR_ERR_ARG);
+    GR_CHECK(strstr(gr_error_message(), say) != NULL);
+    gr_step_destroy(s);
+    free(b);
+}
+
+int main(void)
+{
+    test_broadcast();
+    test_buffers();
+    test_drift(2, 1);
+    test_drift(3, 1);
+    test_drift(4, 0);
+    test_one_decision(GR_AMP_NONE);
+    test_one_decision(GR_AMP_F16);
+    test_unused();
+    test_freeze();
+    test_freeze_nothing("fc2.*,fc9.*", "'fc9.*'");
+    test_freeze_nothing("*", "nothing to train");
+    return 0;
+}
