@@ -1,0 +1,111 @@
+/*
+ * Which samples a rank loads in an epoch, cut into batches: what stands between a sampler
+ * and the loader.
+ *
+ * An order is one epoch written out. A source writes it: it is a sampler with its batch
+ * size, and gives the same order for the same epoch every time it is asked, in whatever
+ * sequence of epochs. So a run is resumed by going to a place, not by replaying.
+ */
+#ifndef GR_DATA_ORDER_H
+#define GR_DATA_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Batch b is index[first[b]] ... index[first[b + 1] - 1]. The arrays grow and are reused for
+ * other epochs. Starts as { 0 }. */
+typedef struct gr_order {
+    int64_t n_samples, n_batches;
+    int64_t *index;  /* n_samples */
+    int64_t *first;  /* n_batches + 1 */
+    int64_t *length; /* n_batches: what samples are padded to; 1 where nothing is padded */
+    int64_t cap_samples, cap_batches;
+} gr_order;
+
+void gr_order_fini(gr_order *o);
+/* Room for as many; the contents are lost. */
+gr_status gr_order_reserve(gr_order *o, int64_t n_samples, int64_t n_batches) GR_MUST_CHECK;
+/* Cuts n_samples, for which there is room, into batches; the last one may be short. */
+void gr_order_cut(gr_order *o, int64_t n_samples, int64_t batch_size);
+
+typedef struct gr_order_source gr_order_source;
+
+typedef struct gr_order_source_ops {
+    const char *name;
+    /* Writes out `epoch`. One thread at a time. */
+    gr_status (*fill)(gr_order_source *s, int64_t epoch, gr_order *out);
+    void (*destroy)(gr_order_source *s);
+} gr_order_source_ops;
+
+/* Every source begins with this. The counts are those of one rank in any epoch. Of sources
+ * for training n_batches is equal on all ranks, whatever the data (P3). */
+struct gr_order_source {
+    const gr_order_source_ops *ops;
+    int64_t n_samples; /* at most; less only with buckets */
+    int64_t n_batches;
+    int64_t max_batch;  /* samples in the largest batch */
+    int64_t max_tokens; /* samples x length in the largest batch */
+};
+
+void gr_order_source_destroy(gr_order_source *s); /* NULL is fine */
+
+/* ---- sources; the caller owns *out ---- */
+
+typedef struct gr_batch_cut {
+    int64_t batch_size; /* of one rank */
+    bool drop_last;     /* no short batch at the end */
+} gr_batch_cut;
+
+typedef struct gr_rank {
+    int rank, n_ranks;
+} gr_rank;
+
+/* torch's DistributedSampler and batches of it: for training. A new order in each epoch. */
+struct gr_sampler_config;
+gr_status gr_order_shuffled(gr_order_source **out, const struct gr_sampler_config *config,
+                            gr_batch_cut cut) GR_MUST_CHECK;
+
+/* Every sample once over all ranks, in rising order, nothing repeated and nothing dropped:
+ * for validation, test and predict (P36). Rank r takes r, r + W, r + 2W, ...; place i of rank
+ * r is sample r + i W. Counts differ between ranks by one at most, and may be 0. */
+gr_status gr_order_exact(gr_order_source **out, int64_t n_samples, gr_rank rank,
+                         int64_t batch_size) GR_MUST_CHECK;
+
+/* torch's WeightedRandomSampler with replacement, its generator seeded with seed + epoch, and
+ * its list dealt out as DistributedSampler deals: place p belongs to rank p mod W, and the
+ * head is repeated until all ranks have as many. */
+typedef struct gr_weighted_config {
+    const double *weights; /* copied */
+    int64_t n_samples;     /* how many weights */
+    int64_t n_draws;       /* of all ranks together in an epoch; 0: n_samples */
+    uint64_t seed;
+    gr_rank rank;
+    gr_batch_cut cut;
+} gr_weighted_config;
+gr_status gr_order_weighted(gr_order_source **out, const gr_weighted_config *config) GR_MUST_CHECK;
+
+/* Samples of like length together, and as many as a budget of padded tokens holds (P21).
+ * Each sample once an epoch over all ranks, and as many batches on every rank. */
+typedef struct gr_bucket_config {
+    const int64_t *lengths; /* of the samples; copied */
+    int64_t n_samples;
+    int64_t max_tokens; /* samples x padded length of a batch is never more */
+    int64_t max_batch;  /* samples of a batch; 0: what the budget allows */
+    int64_t round_to;   /* padded lengths are multiples of it; 0: 64 */
+    uint64_t seed;
+    bool in_order; /* equal in every epoch, short lengths first */
+    gr_rank rank;
+} gr_bucket_config;
+gr_status gr_order_bucketed(gr_order_source **out, const gr_bucket_config *config) GR_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
