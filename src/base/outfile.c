@@ -138,7 +138,7 @@ static char *folder_of(const char *path)
     return folder;
 }
 
-static gr_status sync_folder(const char *folder)
+gr_status gr_sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     gr_status st = GR_OK;
@@ -172,7 +172,7 @@ static gr_status finish(gr_outfile *f, const char *folder)
     if (rename(f->tmp_path, f->path) != 0)
         return gr_fail(GR_ERR_IO, "cannot rename '%s' to '%s': %s", f->tmp_path, f->path,
                        strerror(errno));
-    return sync_folder(folder);
+    return gr_sync_folder(folder);
 }
 
 gr_status gr_outfile_commit(gr_outfile *f)

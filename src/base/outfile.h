@@ -25,6 +25,8 @@ void gr_outfile_discard(gr_outfile *f); /* NULL is fine */
 
 /* The whole of a file into memory from gr_malloc(); NUL follows the last byte. */
 gr_status gr_file_read(const char *path, char **out, size_t *n_bytes) GR_MUST_CHECK;
+/* Puts names that were made, changed or removed in the folder on the disk. */
+gr_status gr_sync_folder(const char *folder) GR_MUST_CHECK;
 /* mkdir -p */
 gr_status gr_make_folders(const char *path) GR_MUST_CHECK;
 

@@ -21,19 +21,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static gr_status read_mapped(int fd, size_t n_bytes, gr_snapshot **out)
+static gr_status read_mapped(int fd, size_t n_bytes, bool texts_only, gr_snapshot **out)
 {
     void *map = mmap(NULL, n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     gr_status st;
 
     if (map == MAP_FAILED)
         return gr_fail(GR_ERR_IO, "cannot map %zu bytes: %s", n_bytes, strerror(errno));
-    st = gr_pt_parse(map, n_bytes, out);
+    st = texts_only ? gr_pt_parse_texts(map, n_bytes, out) : gr_pt_parse(map, n_bytes, out);
     munmap(map, n_bytes);
     return st;
 }
 
-static gr_status read_open(int fd, gr_snapshot **out)
+static gr_status read_open(int fd, bool texts_only, gr_snapshot **out)
 {
     unsigned char lead[GR_PT_LEAD_BYTES];
     struct stat info;
@@ -49,11 +49,13 @@ static gr_status read_open(int fd, gr_snapshot **out)
     if (n < 0)
         return gr_fail(GR_ERR_IO, "read: %s", strerror(errno));
     if (gr_pt_is_zip(lead, (size_t)n) || gr_pt_is_legacy(lead, (size_t)n))
-        return read_mapped(fd, (size_t)info.st_size, out);
+        return read_mapped(fd, (size_t)info.st_size, texts_only, out);
+    if (texts_only)
+        return gr_st_read_texts(fd, (size_t)info.st_size, out);
     return gr_st_read_fd(fd, (size_t)info.st_size, out);
 }
 
-gr_status gr_ckpt_read(const char *path, gr_snapshot **out)
+static gr_status read_path(const char *path, bool texts_only, gr_snapshot **out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     gr_status st;
@@ -61,9 +63,19 @@ gr_status gr_ckpt_read(const char *path, gr_snapshot **out)
     *out = NULL;
     if (fd < 0)
         return gr_fail(GR_ERR_IO, "checkpoint '%s': %s", path, strerror(errno));
-    st = read_open(fd, out);
+    st = read_open(fd, texts_only, out);
     close(fd); /* only read from: nothing can be lost */
     return gr_wrap(st, "checkpoint '%s'", path);
+}
+
+gr_status gr_ckpt_read(const char *path, gr_snapshot **out)
+{
+    return read_path(path, false, out);
+}
+
+gr_status gr_ckpt_peek(const char *path, gr_snapshot **out)
+{
+    return read_path(path, true, out);
 }
 
 static bool ends_with(const char *path, const char *suffix)

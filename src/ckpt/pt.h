@@ -33,6 +33,9 @@ bool gr_pt_is_legacy(const unsigned char *bytes, size_t n_bytes);
 /* Either of them, from memory (a mapped file). Caller owns *out. GR_ERR_FORMAT names the
  * byte, not the file: the caller knows that. */
 gr_status gr_pt_parse(const unsigned char *bytes, size_t n_bytes, gr_snapshot **out) GR_MUST_CHECK;
+/* The same without its tensors, whose bytes are not looked at. */
+gr_status gr_pt_parse_texts(const unsigned char *bytes, size_t n_bytes,
+                            gr_snapshot **out) GR_MUST_CHECK;
 
 /* The bytes of a storage, as many as it says; lent by the file. */
 typedef gr_status gr_pt_storage_fn(void *arg, const gr_pk_storage *s, const unsigned char **out);
@@ -43,6 +46,7 @@ typedef struct gr_pt_source {
     gr_pt_storage_fn *storage;
     void *arg;
     size_t n_file;
+    bool texts_only;
 } gr_pt_source;
 gr_status gr_pt_flatten(const gr_pt_source *src, gr_snapshot *snap) GR_MUST_CHECK;
 

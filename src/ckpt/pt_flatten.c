@@ -95,6 +95,8 @@ static gr_status add_tensor(walk *w, const gr_pk_tensor *t)
     const unsigned char *bytes;
     void *mem;
 
+    if (w->src->texts_only)
+        return GR_OK;
     GR_TRY(w->src->storage(w->src->arg, t->storage, &bytes));
     GR_TRY(charge(w, n_bytes));
     GR_TRY(gr_snapshot_add(w->snap, gr_text_str(&w->name), t->storage->dtype, t->shape, &mem));
@@ -113,6 +115,8 @@ static gr_status add_bytes(walk *w, gr_pk_text bytes)
     gr_shape shape = GR_SHAPE((int64_t)bytes.n);
     void *mem;
 
+    if (w->src->texts_only)
+        return GR_OK;
     GR_TRY(charge(w, bytes.n));
     GR_TRY(gr_snapshot_add(w->snap, gr_text_str(&w->name), GR_U8, shape, &mem));
     if (bytes.n > 0)

@@ -310,9 +310,10 @@ static gr_status read_legacy(legacy *l, gr_pk *pk, gr_pt_source *src, gr_snapsho
     return gr_pt_flatten(src, snap);
 }
 
-gr_status gr_pt_parse(const unsigned char *bytes, size_t n_bytes, gr_snapshot **out)
+static gr_status parse(const unsigned char *bytes, size_t n_bytes, bool texts_only,
+                       gr_snapshot **out)
 {
-    gr_pt_source src = { .n_file = n_bytes };
+    gr_pt_source src = { .n_file = n_bytes, .texts_only = texts_only };
     legacy l = { .bytes = bytes, .n_bytes = n_bytes };
     gr_snapshot *snap = NULL;
     archive a = { 0 };
@@ -338,4 +339,14 @@ done:
     gr_pk_fini(&pk);
     /* What the snapshot refuses as an argument is here the content of a file. */
     return st == GR_ERR_ARG ? GR_ERR_FORMAT : st;
+}
+
+gr_status gr_pt_parse(const unsigned char *bytes, size_t n_bytes, gr_snapshot **out)
+{
+    return parse(bytes, n_bytes, false, out);
+}
+
+gr_status gr_pt_parse_texts(const unsigned char *bytes, size_t n_bytes, gr_snapshot **out)
+{
+    return parse(bytes, n_bytes, true, out);
 }

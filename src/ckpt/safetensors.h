@@ -97,6 +97,8 @@ gr_status gr_safetensors_parse(const char *bytes, size_t n_bytes, gr_snapshot **
 
 /* The same from an open file of n_bytes, read from its place to its end. */
 gr_status gr_st_read_fd(int fd, size_t n_bytes, gr_snapshot **out) GR_MUST_CHECK;
+/* Its texts alone: the header is read, and the checksum therefore not compared. */
+gr_status gr_st_read_texts(int fd, size_t n_bytes, gr_snapshot **out) GR_MUST_CHECK;
 
 /* Takes bytes; remembers its own failures. */
 typedef void gr_st_write_fn(void *arg, const void *src, size_t n_bytes);

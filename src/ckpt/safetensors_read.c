@@ -26,6 +26,7 @@ typedef struct reader {
     size_t n_header;
     gr_st_header parsed;
     gr_snapshot *snap; /* owned until it is handed out */
+    bool texts_only;
 } reader;
 
 static gr_status read_summed(reader *r, void *dst, size_t n_bytes)
@@ -85,6 +86,8 @@ static gr_status read_tensors(reader *r)
 
     GR_TRY(gr_snapshot_create(&r->snap));
     GR_TRY(gr_st_header_texts(&r->parsed, r->snap));
+    if (r->texts_only)
+        return GR_OK;
     for (int i = 0; i < r->parsed.n_tensors; i++) {
         const gr_st_tensor *t = &r->parsed.tensors[i];
         gr_status st;
@@ -101,9 +104,9 @@ static gr_status read_tensors(reader *r)
     return GR_OK;
 }
 
-gr_status gr_st_read(const gr_st_source *src, gr_snapshot **out)
+static gr_status read_source(const gr_st_source *src, bool texts_only, gr_snapshot **out)
 {
-    reader r = { .src = src };
+    reader r = { .src = src, .texts_only = texts_only };
     gr_status st;
 
     *out = NULL;
@@ -119,6 +122,11 @@ done:
     gr_free(r.header);
     /* What the snapshot refuses as an argument is here the content of a file. */
     return st == GR_ERR_ARG ? GR_ERR_FORMAT : st;
+}
+
+gr_status gr_st_read(const gr_st_source *src, gr_snapshot **out)
+{
+    return read_source(src, false, out);
 }
 
 /* The bytes not yet read; gr_st_read() asks for no more than there are. */
@@ -164,4 +172,11 @@ gr_status gr_st_read_fd(int fd, size_t n_bytes, gr_snapshot **out)
     const gr_st_source src = { .read = read_fd, .arg = &fd, .n_bytes = n_bytes };
 
     return gr_st_read(&src, out);
+}
+
+gr_status gr_st_read_texts(int fd, size_t n_bytes, gr_snapshot **out)
+{
+    const gr_st_source src = { .read = read_fd, .arg = &fd, .n_bytes = n_bytes };
+
+    return read_source(&src, true, out);
 }
