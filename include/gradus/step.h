@@ -68,13 +68,18 @@ typedef struct gr_step_config {
                                whose weights are frozen goes on tracking its batches */
     int check_every;        /* updates between two checks that parameters are the same bits on
                                all ranks; 0: never */
+    bool tune;              /* on the CPU: kernels of products and the like are chosen by
+                               measuring, by all ranks together, at the first training plan.
+                               Results may differ in last bits from one run to the next */
+    const char *choices;    /* what gr_step_choices() gave for an earlier run: taken instead of
+                               measuring, so that a resumed run repeats its bits; or NULL */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
             0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
-            GR_RECOMPUTE_NONE, 0, NULL, 0                                                        \
+            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL                                           \
     }
 
 /* Opens the device. The trace runs at the first plan. Caller owns *out. */
@@ -161,6 +166,10 @@ GR_API gr_status gr_step_sync_buffers(gr_step *s) GR_MUST_CHECK;
 
 /* Waits until the device has finished all that was started. */
 GR_API gr_status gr_step_sync(gr_step *s) GR_MUST_CHECK;
+
+/* The kernels that were chosen by measuring, a line each; empty without config.tune. From
+ * malloc; free() it. */
+GR_API gr_status gr_step_choices(gr_step *s, char **out) GR_MUST_CHECK;
 
 /* Text: device, plan, memory, kernels. From malloc; free() it. */
 GR_API gr_status gr_step_describe(gr_step *s, char **out) GR_MUST_CHECK;

@@ -20,6 +20,14 @@ gr_status gr_plan_wrap(gr_status st, const gr_node *n)
 
 /* ---- kernels ---- */
 
+static const gr_kernel *pick(const gr_plan_config *c, const gr_node *n)
+{
+    const char *name = c->choose ? c->choose(c->choose_arg, n) : NULL;
+    const gr_kernel *k = name ? gr_kernel_named(c->kernels, n, name) : NULL;
+
+    return k ? k : gr_kernel_pick(c->kernels, n, c->only);
+}
+
 static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
 {
     const gr_node *n = p->order[place];
@@ -37,7 +45,7 @@ static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
     if (!e->src || !e->out)
         return GR_ERR_NOMEM;
     e->launch = (gr_launch){ .node = n, .src = e->src, .out = e->out };
-    e->kernel = gr_kernel_pick(c->kernels, n, c->only);
+    e->kernel = pick(c, n);
     if (!e->kernel)
         return GR_ERR_ARG;
     p->n_entries++; /* from here on gr_plan_destroy() sees it */

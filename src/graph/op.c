@@ -20,14 +20,12 @@ static const gr_kernel *last(const gr_kernel *k)
     return k->name ? k : NULL;
 }
 
-/* The kernel of that name if it takes the node, so that a test can force one; the
- * reference, which is last and takes everything, where there is no such kernel. */
-static const gr_kernel *forced(const gr_kernel *list, const gr_node *n, const char *only)
+const gr_kernel *gr_kernel_named(const gr_kernel_set *sets, const gr_node *n, const char *name)
 {
-    for (const gr_kernel *k = list; k->name; k++)
-        if (strcmp(k->name, only) == 0 && (!k->reject || !k->reject(n)))
+    for (const gr_kernel *k = gr_kernel_list(sets, n->op); k && k->name; k++)
+        if (strcmp(k->name, name) == 0 && (!k->reject || !k->reject(n)))
             return k;
-    return last(list);
+    return NULL;
 }
 
 const gr_kernel *gr_kernel_pick(const gr_kernel_set *sets, const gr_node *n, const char *only)
@@ -36,8 +34,12 @@ const gr_kernel *gr_kernel_pick(const gr_kernel_set *sets, const gr_node *n, con
     gr_text why = GR_TEXT_INIT;
     char text[GR_ERROR_TEXT / 2];
 
-    if (list && only)
-        return forced(list, n, only);
+    /* So that a test can force one; the reference is last and takes everything. */
+    if (list && only) {
+        const gr_kernel *named = gr_kernel_named(sets, n, only);
+
+        return named ? named : last(list);
+    }
     for (const gr_kernel *k = list; k && k->name; k++) {
         const char *reason = k->reject ? k->reject(n) : NULL;
 

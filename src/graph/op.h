@@ -41,6 +41,7 @@ struct gr_op {
     int n_src; /* or GR_ANY_COUNT */
     int n_out;
     gr_amp_class amp;
+    bool tunes;        /* so much work that measuring which kernel is fastest pays */
     bool has_effect;   /* kept though nothing reads it: collectives */
     gr_place place;    /* what the executor's schedule does with it */
     unsigned wide_src; /* GR_AMP_LOW: bit i: source i is not cast (a log-sum-exp, say) */
@@ -118,6 +119,8 @@ typedef struct gr_kernel_set {
  * environment of tests is not read here: callers skip by name with `only`. */
 const gr_kernel *gr_kernel_pick(const gr_kernel_set *sets, const gr_node *n, const char *only);
 const gr_kernel *gr_kernel_list(const gr_kernel_set *sets, const gr_op *op);
+/* The kernel of that name if it takes the node; NULL if not. */
+const gr_kernel *gr_kernel_named(const gr_kernel_set *sets, const gr_node *n, const char *name);
 
 extern const gr_op gr_op_input, gr_op_variable;
 

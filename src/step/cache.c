@@ -125,7 +125,9 @@ static gr_status grow_slots(gr_step *s, const gr_entry *e)
 
 gr_status gr_step_make_plan(gr_step *s, gr_graph *g, gr_plan **out)
 {
-    gr_plan_config pc = { .device = s->device, .n_threads = s->n_threads };
+    gr_plan_config pc = {
+        .device = s->device, .n_threads = s->n_threads, .choose = gr_step_choose, .choose_arg = s
+    };
 
     if (s->module)
         pc.kernels = s->module->kernels;
@@ -164,6 +166,8 @@ static gr_status fill_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int 
     GR_TRY(keep_feeds(e, feeds, n_feeds));
     GR_TRY(gr_step_build(s, e->role, e->feeds, n_feeds, &e->graph));
     GR_TRY(gr_step_seal(s));
+    if (gr_role_trains(e->role))
+        GR_TRY(gr_step_tune(s, e->graph));
     GR_TRY(gr_step_make_plan(s, e->graph, &e->plan));
     GR_TRY(check_limit(s, e));
     GR_TRY(place_inputs(s, e));

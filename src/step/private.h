@@ -67,6 +67,10 @@ struct gr_step {
     size_t slot_bytes;
     int next_slot;
 
+    struct gr_choice *choices; /* kernels that were measured */
+    int n_choices, cap_choices;
+    bool is_tuned;
+
     bool use_ema; /* evaluations read averages */
     bool checks;  /* plans made now are for gr_step_run_checked() */
     int micro;
@@ -137,6 +141,12 @@ size_t gr_step_state_bytes(const gr_step *s);
 
 /* together.c: collective when the number of updates says so; see gr_step_train(). */
 gr_status gr_step_check_drift(gr_step *s) GR_MUST_CHECK;
+
+/* tune.c: measures kernels for the first graph that trains, if that is asked for. Collective
+ * then. Names the choice for a node, NULL: none. Reads what gr_step_choices() gave. */
+gr_status gr_step_tune(gr_step *s, const gr_graph *g) GR_MUST_CHECK;
+const char *gr_step_choose(void *step, const gr_node *n);
+gr_status gr_step_parse_choices(gr_step *s, const char *text) GR_MUST_CHECK;
 
 /* fingerprint.c: what all ranks must agree on, lines "key = value". */
 gr_status gr_step_compare(gr_step *s) GR_MUST_CHECK;

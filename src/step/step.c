@@ -103,6 +103,7 @@ gr_status gr_step_create(gr_step **out, const gr_step_config *config)
     GR_TRY_GOTO(st, keep_config(s, config), fail);
     GR_TRY_GOTO(st, gr_vars_create(&s->vars), fail);
     s->vars->freeze = s->c.freeze;
+    GR_TRY_GOTO(st, gr_step_parse_choices(s, config->choices), fail);
     GR_TRY_GOTO(st, gr_step_open_device(s), fail);
     *out = s;
     return GR_OK;
@@ -138,6 +139,7 @@ void gr_step_destroy(gr_step *s)
     }
     gr_step_close_device(s);
     gr_free(s->entries);
+    gr_free(s->choices);
     gr_vars_destroy(s->vars);
     gr_arena_destroy(s->arena);
     gr_free(s);

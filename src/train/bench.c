@@ -28,7 +28,7 @@ typedef struct bench {
     int64_t batch, steps, threads, accumulate;
     int amp, optimizer;
     const char *device, *group, *dump_after, *dump_dot;
-    bool profile;
+    bool tune, profile;
 
     gr_pg *pg;
     gr_step *step;
@@ -36,7 +36,7 @@ typedef struct bench {
     gr_named feeds[GR_BENCH_MAX_FEEDS];
 } bench;
 
-#define N_OPTIONS 11
+#define N_OPTIONS 12
 
 static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
 {
@@ -55,6 +55,7 @@ static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
           "print the graphs after that pass, or after all" },
         { "dump_dot", GR_OPTION_TEXT, &b->dump_dot, 0, 0, NULL, "FILE",
           "write the planned graph for Graphviz" },
+        { "tune", GR_OPTION_FLAG, &b->tune, 0, 0, NULL, NULL, "choose kernels by measuring them" },
         { "profile", GR_OPTION_FLAG, &b->profile, 0, 0, NULL, NULL,
           "show where the time goes, node by node; one rank" },
         { 0 },
@@ -175,6 +176,7 @@ static gr_status open_step(bench *b)
     c.amp = (gr_amp)b->amp;
     c.accumulate = (int)b->accumulate;
     c.n_threads = (int)b->threads;
+    c.tune = b->tune;
     c.dump_after = b->dump_after;
     c.dump = dump;
     c.dump_arg = b;

@@ -193,6 +193,7 @@ const gr_op gr_op_matmul = {
     .n_src = GR_ANY_COUNT,
     .n_out = 1,
     .amp = GR_AMP_LOW,
+    .tunes = true,
     .infer = matmul_infer,
     .grad = matmul_grad,
     .retype = matmul_retype,
