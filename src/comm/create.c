@@ -59,6 +59,29 @@ static void say_what(const gr_pg *pg)
                pg->size, pg->timeout_ms / 1000);
 }
 
+static gr_status create_mpi(gr_pg **out, const gr_pg_config *config)
+{
+    GR_TRY(gr_wrap(gr_mpi_create(out, config), "transport 'mpi'"));
+    say_what(*out);
+    return GR_OK;
+}
+
+/* Ranks that an MPI started on several hosts: its own network carries their bytes, if the
+ * module for it is there. Within one host shared memory is faster. */
+static bool suits_mpi(void)
+{
+    static const char *const starters[] = { "Open MPI", "MVAPICH", "PMI" };
+    const gr_mpi_module *module;
+    gr_job job;
+
+    if (gr_job_ranks_from_env(&job) != GR_OK || job.n_local < 1 || job.n_local >= job.n_ranks)
+        return false;
+    for (size_t i = 0; i < sizeof(starters) / sizeof(starters[0]); i++)
+        if (strcmp(job.source, starters[i]) == 0)
+            return gr_mpi_load(&module) == GR_OK;
+    return false;
+}
+
 gr_status gr_pg_create(gr_pg **out, const gr_pg_config *given)
 {
     gr_pg_config config;
@@ -66,11 +89,10 @@ gr_status gr_pg_create(gr_pg **out, const gr_pg_config *given)
 
     *out = NULL;
     GR_TRY(complete(given, 1, &config));
-    if (config.transport && strcmp(config.transport, "mpi") == 0) {
-        GR_TRY(gr_wrap(gr_mpi_create(out, &config), "transport 'mpi'"));
-        say_what(*out);
-        return GR_OK;
-    }
+    if (config.transport && strcmp(config.transport, "mpi") == 0)
+        return create_mpi(out, &config);
+    if (!config.transport && suits_mpi())
+        return create_mpi(out, &config);
     GR_TRY(gr_job_from_env(&job));
     if (job.n_ranks > MAX_RANKS)
         return too_many(job.n_ranks);

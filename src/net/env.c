@@ -269,13 +269,23 @@ static gr_status from_family(gr_job *out, bool with_store)
     return read_rest(out);
 }
 
-gr_status gr_job_from_env(gr_job *out)
+static gr_status from_env(gr_job *out, bool with_store)
 {
     const char *url = get("GR_INIT_METHOD");
 
     if (url)
         return gr_wrap(gr_job_from_url(out, url), "GR_INIT_METHOD");
-    return from_family(out, true);
+    return from_family(out, with_store);
+}
+
+gr_status gr_job_from_env(gr_job *out)
+{
+    return from_env(out, true);
+}
+
+gr_status gr_job_ranks_from_env(gr_job *out)
+{
+    return from_env(out, false);
 }
 
 /* ---- addresses ---- */

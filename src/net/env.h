@@ -37,6 +37,8 @@ typedef struct gr_job {
 /* GR_ERR_ARG names the variable that is missing or wrong and says what to do. GR_INIT_METHOD,
  * if set, is an address for gr_job_from_url(). */
 gr_status gr_job_from_env(gr_job *out) GR_MUST_CHECK;
+/* Ranks only, not where the store is: all that is known where a group needs no store. */
+gr_status gr_job_ranks_from_env(gr_job *out) GR_MUST_CHECK;
 
 /*
  * "env://" is gr_job_from_env(); "tcp://host:port" takes the store's place from the address.

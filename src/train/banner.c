@@ -128,7 +128,7 @@ void gr_trainer_resume_command(const gr_trainer *t, int64_t epochs, gr_text *out
 {
     gr_job job;
 
-    if (t->n_ranks > 1 && gr_job_from_env(&job) == GR_OK)
+    if (t->n_ranks > 1 && gr_job_ranks_from_env(&job) == GR_OK)
         add_launcher(out, t->command->program, job.n_local > 0 ? job.n_local : t->n_ranks);
     add_word(out, t->command->program);
     gr_text_addf(out, " train %s --output_dir ", t->recipe->name);

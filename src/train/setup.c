@@ -79,7 +79,7 @@ static gr_status join_group(gr_trainer *t)
     gr_pg_config config = GR_PG_CONFIG_INIT;
     gr_job job;
 
-    GR_TRY(gr_job_from_env(&job));
+    GR_TRY(gr_job_ranks_from_env(&job));
     GR_TRY(gr_log_setup(job.rank));
     config.timeout_ms =
         (int)(t->o.timeout_s * 1000 > 2000000000 ? 2000000000 : t->o.timeout_s * 1000);

@@ -37,6 +37,19 @@ if ! command -v mpirun >/dev/null || [ ! -e "$GR_BIN/../lib/libgradus-mpi.so" ];
 fi
 mpirun() { OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 \
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 command mpirun "$@"; }
-GR_COMM=mpi MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 mpirun -n 3 "$GR_BIN/gradus" "${words[@]}" \
+GR_COMM=mpi mpirun -n 3 "$GR_BIN/gradus" "${words[@]}" \
     --output_dir mpi.3 >mpi.log 2>&1 || { cat mpi.log; fail "under mpirun"; }
 same mpi 3
+
+# Ranks that believe to be alone on their hosts: MPI carries their bytes, unasked.
+mpirun -n 3 env OMPI_COMM_WORLD_LOCAL_SIZE=1 OMPI_COMM_WORLD_LOCAL_RANK=0 "$GR_BIN/gradus" \
+    "${words[@]}" --output_dir unasked.3 >unasked.log 2>&1 || { cat unasked.log; fail "mpi, unasked"; }
+grep -q "group 'mpi': rank 0 of 3" unasked.log || fail "several hosts under mpirun did not take MPI"
+same unasked 3
+
+# A rank that is killed ends the job; nobody waits for it until the deadline.
+SECONDS=0
+! GR_COMM=mpi mpirun -n 3 sh -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && { sleep 0.5; kill -9 $$; }
+    exec "$0" "$@" --epochs 1000 --output_dir killed.3' "$GR_BIN/gradus" "${words[@]}" \
+    >killed.log 2>&1 || fail "a job over MPI survived one of its ranks"
+[ $SECONDS -lt 30 ] || fail "a killed rank was noticed after $SECONDS s"
