@@ -2,38 +2,10 @@
 # Hosts that are network namespaces on one bridge: the two-node command as users write it, names
 # that resolve late, a pair that cannot reach each other, strangers, slow and cut links. P15.
 . "$GR_SOURCE/tests/launch/lib.sh"
+. "$GR_SOURCE/tests/launch/netns.sh"
 
-command -v ip >/dev/null || skip "no ip command (package iproute2)"
-n=gr$$
-hosts=(a b c)
-remove_hosts() {
-    local h
-    for h in "${hosts[@]}" bridge; do
-        ip netns pids "$n$h" 2>/dev/null | xargs -r kill -KILL 2>/dev/null || true
-        ip netns del "$n$h" 2>/dev/null || true
-        rm -rf "/etc/netns/$n$h"
-    done
-}
-trap 'remove_hosts; cleanup' EXIT
-{ ip netns add "${n}bridge" && ip netns exec "${n}bridge" ip link add br0 type bridge &&
-    ip netns exec "${n}bridge" ip link set br0 up; } 2>net.txt ||
-    skip "network namespaces are not permitted here: $(head -1 net.txt)"
-i=100
-for h in "${hosts[@]}"; do
-    ip netns add "$n$h"
-    ip -n "$n$h" link set lo up
-    ip -n "$n$h" link add eth0 type veth peer name "port$h" netns "${n}bridge"
-    ip -n "${n}bridge" link set "port$h" master br0
-    ip -n "${n}bridge" link set "port$h" up
-    ip -n "$n$h" addr add "192.168.1.$i/24" dev eth0
-    ip -n "$n$h" link set eth0 up
-    i=$((i + 1))
-    mkdir -p "/etc/netns/$n$h"
-    echo '127.0.0.1 localhost' >"/etc/netns/$n$h/hosts"
-done
-
+make_hosts a b c
 declare -A pid
-on() { local h=$1; shift; ip netns exec "$n$h" "$@"; }
 # node HOST NODE WORD...: the launcher on one of the hosts.
 node() {
     local h=$1 r=$2
@@ -58,16 +30,13 @@ ends b 0
 has b 'rank 7 of 8 \(local 3\) met the others'
 
 # A slow link that loses packets.
-if command -v tc >/dev/null && ip -n "$n"b link show eth0 >/dev/null &&
-    on b tc qdisc add dev eth0 root netem delay 20ms loss 5% 2>net.txt; then
+if slow_link b delay 20ms loss 5%; then
     node a 0 --nproc_per_node=2 "$WORKER" store
     node b 1 --nproc_per_node=2 "$WORKER" store
     ends a 0
     ends b 0
     has b 'rank 3 of 4'
-    on b tc qdisc del dev eth0 root
-else
-    echo "tc netem is not there: slow links were not tried" >&2
+    fast_link b
 fi
 
 # A name that resolves only after a while.
