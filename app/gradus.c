@@ -8,6 +8,7 @@
 #include "recipe/recipes.h"
 #include "train/train.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ static int print_text(gr_text *t)
 {
     gr_status st = gr_text_status(t);
 
-    fputs(gr_text_str(t), stdout);
+    if (fputs(gr_text_str(t), stdout) == EOF && st == GR_OK)
+        st = gr_fail(GR_ERR_IO, "cannot write the output: %s", strerror(errno));
     gr_text_fini(t);
     return end_output(st);
 }

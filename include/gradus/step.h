@@ -33,7 +33,12 @@ typedef enum gr_recompute {
     GR_RECOMPUTE_LIMIT /* anew for as many blocks, cheapest first, as memory_limit asks for */
 } gr_recompute;
 
-typedef enum gr_amp { GR_AMP_NONE, GR_AMP_BF16, GR_AMP_F16 } gr_amp;
+typedef enum gr_amp {
+    GR_AMP_NONE,
+    GR_AMP_BF16,
+    GR_AMP_F16,
+    GR_AMP_AUTO /* bf16 where the device is good at it, else fp16 */
+} gr_amp;
 
 typedef struct gr_step_config {
     gr_trace_fn *trace;

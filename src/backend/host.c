@@ -20,6 +20,8 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -162,6 +164,51 @@ void gr_host_capture_free(gr_device *d, void *recorded)
 {
     (void)d;
     GR_BUG_IF(recorded != NULL); /* nothing was ever recorded */
+}
+
+/* ---- how much there is ---- */
+
+/* The number behind `key` in a file; 0: there is none ("max"). */
+static uint64_t number_in(const char *path, const char *key)
+{
+    FILE *f = fopen(path, "re");
+    unsigned long long n = 0;
+    char line[256];
+
+    while (f && fgets(line, sizeof(line), f))
+        if (strncmp(line, key, strlen(key)) == 0) {
+            n = strtoull(line + strlen(key), NULL, 10);
+            break;
+        }
+    if (f)
+        fclose(f);
+    return n;
+}
+
+gr_status gr_host_memory(gr_device *d, size_t *n_free, size_t *n_all)
+{
+    uint64_t available = number_in("/proc/meminfo", "MemAvailable:") * 1024;
+    uint64_t all = number_in("/proc/meminfo", "MemTotal:") * 1024;
+    uint64_t limit = number_in("/sys/fs/cgroup/memory.max", "");
+    uint64_t used = number_in("/sys/fs/cgroup/memory.current", "");
+    uint64_t cached = number_in("/sys/fs/cgroup/memory.stat", "file ");
+
+    (void)d;
+    used = used > cached ? used - cached : 0; /* the cache gives way */
+    if (limit > 0 && limit < all) {
+        all = limit;
+        limit = limit > used ? limit - used : 0;
+        available = limit < available ? limit : available;
+    }
+    *n_free = (size_t)available;
+    *n_all = (size_t)all;
+    return GR_OK;
+}
+
+bool gr_host_has_bf16(gr_device *d)
+{
+    (void)d;
+    return true;
 }
 
 gr_status gr_host_open(const gr_backend_ops *ops, int index, gr_device **out)

@@ -117,6 +117,16 @@ gr_status gr_log_setup(int rank)
     return GR_OK;
 }
 
+void gr_log_set_level(gr_log_level level)
+{
+    const char *word = getenv("GR_LOG");
+
+    if (word && *word)
+        return;
+    for (int i = 0; i < GR_LOG_AREA_COUNT; i++)
+        levels[i] = level;
+}
+
 bool gr_log_wants(gr_log_area area, gr_log_level level)
 {
     GR_BUG_IF((unsigned)area >= GR_LOG_AREA_COUNT || (int)level >= N_LEVELS);

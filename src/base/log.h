@@ -46,6 +46,8 @@ typedef enum gr_log_level {
 
 /* Reads GR_LOG; a wrong word is GR_ERR_ARG and names the known ones. */
 gr_status gr_log_setup(int rank) GR_MUST_CHECK;
+/* A level for all areas on all ranks, over gr_log_setup(); GR_LOG wins over it. */
+void gr_log_set_level(gr_log_level level);
 GR_API bool gr_log_wants(gr_log_area area, gr_log_level level);
 GR_API void gr_log_write(gr_log_area area, gr_log_level level, const char *fmt, ...)
     GR_PRINTF(3, 4);

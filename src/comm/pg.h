@@ -80,6 +80,8 @@ struct gr_pg {
     int rank, size, local_rank; /* fixed at creation */
     int timeout_ms;
     gr_status broken; /* the first failure; sticks */
+    int n_open;       /* reductions started and not finished */
+    int64_t busy_ns;  /* in calls of this group so far: moving, adding up, waiting */
 
     /* A number that every rank must have alike while it starts collectives, and its name
      * for the message. Groups that meet on the host compare it. */
@@ -95,6 +97,10 @@ typedef struct gr_pg_factory {
 
 /* For messages of waits that took too long. */
 #define GR_TIMEOUT_HINT "GR_TIMEOUT=SECONDS allows more"
+
+/* Time that this rank has spent in the group's calls; with NULL 0. On a GPU they only queue
+ * work, and the time is not in here. */
+int64_t gr_pg_busy_ns(const gr_pg *pg);
 
 /* Checked entries: refuse a broken group with GR_ERR_PEER, remember a failure and abort
  * the transport. Callers use these, not the table. */

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define GR_MODULE_ABI 1
+#define GR_MODULE_ABI 2
 
 typedef struct gr_module {
     int abi; /* GR_MODULE_ABI; checked before anything else is read */

@@ -3,6 +3,16 @@
 
 #include "step/private.h"
 
+struct gr_device *gr_step_device(const gr_step *s)
+{
+    return s->device;
+}
+
+gr_amp gr_step_amp(const gr_step *s)
+{
+    return s->c.amp;
+}
+
 const gr_graph *gr_step_first_graph(const gr_step *s)
 {
     return s->n_entries > 0 ? s->entries[0]->graph : NULL;

@@ -9,6 +9,10 @@
 extern "C" {
 #endif
 
+/* The step's device, borrowed; and its precision, never GR_AMP_AUTO. */
+struct gr_device *gr_step_device(const gr_step *s);
+gr_amp gr_step_amp(const gr_step *s);
+
 /* The graph of the first plan made, after all passes; NULL before. Borrowed; valid until
  * that plan leaves the cache. */
 const gr_graph *gr_step_first_graph(const gr_step *s);

@@ -35,7 +35,7 @@ static gr_status check_config(const gr_step_config *c)
                        c->ema_decay);
     if (!(c->init_scale >= (double)FLT_MIN && c->init_scale <= (double)FLT_MAX))
         return gr_fail(GR_ERR_ARG, "step: init_scale is %g, must be a positive f32", c->init_scale);
-    if (c->amp != GR_AMP_NONE && c->amp != GR_AMP_BF16 && c->amp != GR_AMP_F16)
+    if ((unsigned)c->amp > GR_AMP_AUTO)
         return gr_fail(GR_ERR_ARG, "step: unknown amp %d", (int)c->amp);
     if (c->recompute != GR_RECOMPUTE_NONE && c->recompute != GR_RECOMPUTE_ALL &&
         c->recompute != GR_RECOMPUTE_LIMIT)
@@ -83,7 +83,6 @@ static gr_status keep_config(gr_step *s, const gr_step_config *c)
                                     .clip_norm = c->clip_norm,
                                     .clip_value = c->clip_value,
                                     .ema_decay = c->ema_decay,
-                                    .scale_loss = c->amp == GR_AMP_F16,
                                     .init_scale = c->init_scale };
     return GR_OK;
 }
@@ -105,6 +104,9 @@ gr_status gr_step_create(gr_step **out, const gr_step_config *config)
     s->vars->freeze = s->c.freeze;
     GR_TRY_GOTO(st, gr_step_parse_choices(s, config->choices), fail);
     GR_TRY_GOTO(st, gr_step_open_device(s), fail);
+    if (s->c.amp == GR_AMP_AUTO)
+        s->c.amp = s->device->ops->has_bf16(s->device) ? GR_AMP_BF16 : GR_AMP_F16;
+    s->update.scale_loss = s->c.amp == GR_AMP_F16;
     *out = s;
     return GR_OK;
 

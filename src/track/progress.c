@@ -37,6 +37,12 @@ void gr_progress_format(const gr_progress_view *v, gr_text *out)
         gr_text_addf(out, "  %.0f samples/s", v->samples_per_s);
     gr_text_add(out, "  ETA ");
     gr_progress_time(v->left_s, out);
+    if (v->samples_per_s > 0)
+        gr_text_addf(out, "  data %.0f%%  exchange %.0f%%", 100 * v->data, 100 * v->exchange);
+    if (v->n_skipped > 0)
+        gr_text_addf(out, "  skipped %" PRId64, v->n_skipped);
+    if (v->scale > 0)
+        gr_text_addf(out, "  scale %g", v->scale);
 }
 
 void gr_progress_init(gr_progress *p, FILE *out, bool live)

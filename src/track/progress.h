@@ -20,11 +20,15 @@ typedef struct gr_progress_view {
     int64_t epoch, n_epochs; /* from 1 */
     int64_t step, n_steps;   /* of this epoch, from 1 */
     double loss, lr;
-    double samples_per_s; /* of all ranks; 0: not known yet */
-    double left_s;        /* until the end; negative: not known yet */
+    double samples_per_s;  /* of all ranks; 0: not known yet */
+    double left_s;         /* until the end; negative: not known yet */
+    double data, exchange; /* shares of the time, 0 to 1; the rest is computing */
+    int64_t n_skipped;     /* steps without effect; shown when there are some */
+    double scale;          /* of the loss; 0: not shown */
 } gr_progress_view;
 
-/* "epoch 2/8  step 40/187  loss 0.1235  lr 1.9e-03  51200 samples/s  ETA 0:12" */
+/* "epoch 2/8  step 40/187  loss 0.1235  lr 1.9e-03  51200 samples/s  ETA 0:12
+ * data 3%  exchange 12%  skipped 1  scale 32768" */
 void gr_progress_format(const gr_progress_view *v, gr_text *out);
 /* "0:07", "12:30", "3:05:09", "-:--" when negative. */
 void gr_progress_time(double s, gr_text *out);

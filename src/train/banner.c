@@ -1,12 +1,17 @@
 /* What a run says of itself before it starts, and the command that goes on with it. */
 #include "train/trainer.h"
 
+#include "backend/backend.h"
+#include "base/log.h"
 #include "net/env.h"
+#include "step/inspect.h"
+#include "train/rate.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void gr_trainer_say(gr_trainer *t, const char *fmt, ...)
 {
@@ -22,7 +27,7 @@ void gr_trainer_say(gr_trainer *t, const char *fmt, ...)
     gr_progress_flush(&t->progress);
 }
 
-static const char *size_text(size_t n_bytes, char text[32])
+const char *gr_bytes_text(size_t n_bytes, char text[GR_BYTES_TEXT])
 {
     static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
     double n = (double)n_bytes;
@@ -30,67 +35,127 @@ static const char *size_text(size_t n_bytes, char text[32])
 
     for (; n >= 1024 && u < 4; u++)
         n /= 1024;
-    snprintf(text, 32, u ? "%.1f %s" : "%.0f %s", n, units[u]);
+    snprintf(text, GR_BYTES_TEXT, u ? "%.1f %s" : "%.0f %s", n, units[u]);
     return text;
 }
 
-/* "device: X" is the first line of a step's description. */
-static gr_status say_device(gr_trainer *t)
-{
-    char *text, *name;
+/* ---- who takes part ---- */
 
-    GR_TRY(gr_step_describe(t->step, &text));
-    name = strchr(text, ' ');
-    gr_trainer_say(t, "  Device: %.*s", name ? (int)strcspn(name + 1, "\n") : 0,
-                   name ? name + 1 : "");
-    free(text);
+/* "  Rank 3: host, NVIDIA H200, 139 GiB": where each rank computes. */
+static gr_status say_ranks(gr_trainer *t)
+{
+    gr_device *d = gr_step_device(t->step);
+    gr_text place = GR_TEXT_INIT;
+    char host[256] = "", **all = NULL;
+    gr_status st;
+
+    if (gethostname(host, sizeof(host) - 1) != 0)
+        host[0] = '\0';
+    gr_text_addf(&place, "%s, ", host);
+    d->ops->describe(d, &place);
+    st = gr_text_status(&place);
+    if (st == GR_OK)
+        st = gr_pg_gather_bytes(t->pg, gr_text_str(&place), place.len, &all, NULL);
+    gr_text_fini(&place);
+    GR_TRY(st);
+    for (int r = 0; r < t->n_ranks; r++)
+        gr_trainer_say(t, "  Rank %d: %s", r, all[r]);
+    free(all);
     return GR_OK;
 }
 
-static void say_rate(gr_trainer *t)
+static void say_group(gr_trainer *t)
 {
-    const char *kind = t->o.schedule == GR_SCHEDULE_COSINE ? "cosine to 0" : "constant";
-
-    gr_trainer_say(t, "  Learning rate: %g, warm-up %" PRId64 " steps, then %s", t->o.lr,
-                   t->o.warmup_steps < t->n_steps ? t->o.warmup_steps : t->n_steps, kind);
-}
-
-static gr_status say_memory(gr_trainer *t)
-{
-    char state[32], arena[32], exchange[32];
-    gr_step_stats s;
-
-    GR_TRY(gr_step_get_stats(t->step, &s));
-    gr_trainer_say(t, "  Parameters: %" PRId64 " trainable", s.n_params);
-    gr_trainer_say(t, "  Memory per rank: state %s, arena %s, exchange %s",
-                   size_text(s.state_bytes, state), size_text(s.arena_bytes, arena),
-                   size_text(s.exchange_bytes, exchange));
-    return GR_OK;
-}
-
-gr_status gr_trainer_banner(gr_trainer *t)
-{
-    static const char *const amp[] = { "f32", "bf16 activations", "fp16 activations, scaled loss" };
+    gr_job job;
 
     gr_trainer_say(t, "Training setup:");
     gr_trainer_say(t, "  Distributed: %s", t->n_ranks > 1 ? "True" : "False");
     gr_trainer_say(t, "  World size: %d", t->n_ranks);
     gr_trainer_say(t, "  Rank: %d, Local rank: %d", t->rank, gr_pg_local_rank(t->pg));
-    GR_TRY(say_device(t));
+    if (t->n_ranks > 1 && gr_job_from_env(&job) == GR_OK && job.store_port > 0)
+        gr_trainer_say(t, "  Master: %s, port %d", job.store_host, job.store_port);
+}
+
+/* GPUs that nobody uses are most often a forgotten --nproc_per_node. */
+static void warn_of_unused(const gr_trainer *t)
+{
+    const gr_device *d = gr_step_device(t->step);
+    int n_seen = d->ops->is_host ? 0 : d->ops->count(), n_local = t->n_ranks;
+    gr_job job;
+
+    if (gr_job_from_env(&job) == GR_OK && job.n_local > 0)
+        n_local = job.n_local;
+    if (gr_trainer_writes(t) && n_seen > n_local)
+        gr_log(TRAIN, WARN,
+               "%d GPUs are visible and %d of them used; gradrun --nproc_per_node=%d uses all, "
+               "CUDA_VISIBLE_DEVICES hides the others",
+               n_seen, n_local, n_seen);
+}
+
+/* ---- what it will do ---- */
+
+static const char *schedule_text(const gr_trainer *t, gr_text *out)
+{
+    const gr_schedule *s = &t->schedule;
+
+    if (s->n_warmup > 0)
+        gr_text_addf(out, "warm-up %" PRId64 " steps, then ", s->n_warmup);
+    if (t->o.schedule == GR_SCHEDULE_PLATEAU)
+        gr_text_addf(out, "x %g when %s does not improve", s->factor, t->judge.name);
+    else
+        gr_text_add(out, gr_schedule_name(s->kind));
+    if (s->kind == GR_SCHEDULE_COSINE || s->kind == GR_SCHEDULE_POLYNOMIAL)
+        gr_text_addf(out, " to %g", s->floor);
+    if (t->o.warmup_steps > s->n_warmup)
+        gr_text_addf(out, " (warm-up of %" PRId64 " cut to the run)", t->o.warmup_steps);
+    return gr_text_str(out);
+}
+
+static void say_plan(gr_trainer *t)
+{
+    static const char *const amp[] = { "f32", "bf16 activations", "fp16 activations, scaled loss" };
+    gr_text batch = GR_TEXT_INIT, rate = GR_TEXT_INIT, schedule = GR_TEXT_INIT;
+
+    gr_rate_batch_text(&t->o, t->n_ranks, &batch);
+    gr_rate_text(&t->o, t->n_ranks, &rate);
     gr_trainer_say(t, "  Precision: %s", amp[t->o.amp]);
-    gr_trainer_say(
-        t, "  Effective batch: batch %" PRId64 " x %d ranks x %" PRId64 " accumulation = %" PRId64,
-        t->o.batch_size, t->n_ranks, t->o.accumulate,
-        t->o.batch_size * t->n_ranks * t->o.accumulate);
-    say_rate(t);
+    gr_trainer_say(t, "  Effective batch: %s", gr_text_str(&batch));
+    gr_trainer_say(t, "  Learning rate: %s", gr_text_str(&rate));
+    gr_trainer_say(t, "  Schedule: %s", schedule_text(t, &schedule));
     gr_trainer_say(t, "  Steps: %" PRId64 " per epoch x %" PRId64 " epochs = %" PRId64,
                    t->steps_per_epoch, t->o.epochs, t->n_steps);
     gr_trainer_say(t, "  Data: %" PRId64 " training and %" PRId64 " evaluation samples",
                    t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID]);
+    gr_text_fini(&batch);
+    gr_text_fini(&rate);
+    gr_text_fini(&schedule);
+}
+
+static gr_status say_memory(gr_trainer *t)
+{
+    char state[GR_BYTES_TEXT], arena[GR_BYTES_TEXT], exchange[GR_BYTES_TEXT];
+    char total[GR_BYTES_TEXT], available[GR_BYTES_TEXT];
+    gr_step_stats s;
+
+    GR_TRY(gr_step_get_stats(t->step, &s));
+    gr_trainer_say(t, "  Parameters: %" PRId64 " trainable", s.n_params);
+    gr_trainer_say(t, "  Memory per rank: state %s, arena %s, exchange %s; %s of %s free",
+                   gr_bytes_text(s.state_bytes, state), gr_bytes_text(s.arena_bytes, arena),
+                   gr_bytes_text(s.exchange_bytes, exchange), gr_bytes_text(t->memory_total, total),
+                   gr_bytes_text(t->memory_free, available));
+    return GR_OK;
+}
+
+gr_status gr_trainer_banner(gr_trainer *t)
+{
+    say_group(t);
+    GR_TRY(say_ranks(t));
+    say_plan(t);
     GR_TRY(say_memory(t));
     gr_trainer_say(t, "  Output: %s", t->folder);
     if (t->at > 0)
         gr_trainer_say(t, "  Resumed at step %" PRId64, t->at);
+    warn_of_unused(t);
     return GR_OK;
 }
 

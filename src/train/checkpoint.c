@@ -17,6 +17,7 @@
 #define KEY_RANKS   "train.n_ranks"
 #define KEY_SAMPLES "train.n_samples"
 #define KEY_CONFIG  "train.config"
+#define KEY_JUDGE   "train.judge"
 
 /* ---- saving ---- */
 
@@ -30,7 +31,7 @@ static gr_status set_number(gr_snapshot *snap, const char *key, int64_t value)
 
 static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
 {
-    gr_text config = GR_TEXT_INIT;
+    gr_text config = GR_TEXT_INIT, judge = GR_TEXT_INIT;
     gr_status st;
 
     GR_TRY(gr_snapshot_set(snap, KEY_RECIPE, t->recipe->name));
@@ -40,6 +41,12 @@ static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
     st = gr_text_status(&config);
     if (st == GR_OK)
         st = gr_snapshot_set(snap, KEY_CONFIG, gr_text_str(&config));
+    gr_judge_print(&t->judge, &judge);
+    if (st == GR_OK)
+        st = gr_text_status(&judge);
+    if (st == GR_OK)
+        st = gr_snapshot_set(snap, KEY_JUDGE, gr_text_str(&judge));
+    gr_text_fini(&judge);
     gr_text_fini(&config);
     return st;
 }
@@ -165,6 +172,7 @@ done:
 gr_status gr_trainer_restore(gr_trainer *t)
 {
     gr_step_stats stats;
+    const char *judge;
 
     if (!t->resumed)
         return GR_OK;
@@ -172,6 +180,9 @@ gr_status gr_trainer_restore(gr_trainer *t)
         gr_wrap(check_number(t->resumed, KEY_SAMPLES, t->size[GR_SPLIT_TRAIN], "training samples"),
                 "resume"));
     GR_TRY(gr_step_restore(t->step, t->resumed));
+    judge = gr_snapshot_get(t->resumed, KEY_JUDGE);
+    if (judge)
+        GR_TRY(gr_wrap(gr_judge_parse(&t->judge, judge), "resume"));
     gr_snapshot_destroy(t->resumed);
     t->resumed = NULL;
     GR_TRY(gr_step_get_stats(t->step, &stats));

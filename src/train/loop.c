@@ -7,35 +7,29 @@
 #include "train/trainer.h"
 
 #include "base/clock.h"
+#include "comm/pg.h"
 #include "train/stop.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
-/* Time, for rates: a window between two records, and the whole run for the ETA. */
-typedef struct pace {
-    int64_t began_ns, began_at;
-    int64_t mark_ns, mark_samples;
-    double samples_per_s;
-} pace;
+#define LOOK_NS 500000000
 
-static double seconds_since(int64_t ns)
+static gr_pace_now now_of(const gr_trainer *t)
 {
-    return (double)(gr_now_ns() - ns) * 1e-9;
+    return (gr_pace_now){ .ns = gr_now_ns(),
+                          .data_ns = t->data_ns,
+                          .exchange_ns = gr_pg_busy_ns(t->pg),
+                          .n_samples = t->n_samples };
 }
 
-static void pace_mark(pace *p, const gr_trainer *t)
+static void skip_time(gr_trainer *t)
 {
-    p->mark_ns = gr_now_ns();
-    p->mark_samples = t->n_samples;
-}
+    gr_pace_now now = now_of(t);
 
-static void pace_measure(pace *p, const gr_trainer *t)
-{
-    if (t->n_samples > p->mark_samples)
-        p->samples_per_s = (double)(t->n_samples - p->mark_samples) / seconds_since(p->mark_ns);
-    pace_mark(p, t);
+    gr_pace_mark(&t->pace, &now);
 }
 
 /* ---- one step ---- */
@@ -43,6 +37,11 @@ static void pace_measure(pace *p, const gr_trainer *t)
 static int64_t epoch_of(const gr_trainer *t, int64_t step)
 {
     return step / t->steps_per_epoch;
+}
+
+double gr_trainer_lr(const gr_trainer *t, int64_t step)
+{
+    return gr_schedule_lr(&t->schedule, step) * gr_judge_lr_scale(&t->judge);
 }
 
 static gr_status train(gr_trainer *t, double lr)
@@ -101,12 +100,13 @@ static gr_status check_loss(gr_trainer *t)
 gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
 {
     int64_t in_epoch = t->at % t->steps_per_epoch;
-    double lr = gr_schedule_lr(&t->schedule, t->at), loss = 0;
+    double lr = gr_trainer_lr(t, t->at), loss = 0;
 
     gr_sampler_set_epoch(t->sampler, epoch_of(t, t->at));
     for (int64_t m = 0; m < t->o.accumulate; m++)
         GR_TRY(micro_step(t, in_epoch * t->o.accumulate + m, lr, want_loss ? &loss : NULL));
     t->at++;
+    t->lr = lr;
     if (!want_loss)
         return GR_OK;
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &loss, 1, GR_F64 }, GR_REDUCE_SUM));
@@ -116,57 +116,88 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
 
 /* ---- records ---- */
 
-static void show_progress(gr_trainer *t, const pace *p)
+static void show_progress(gr_trainer *t)
 {
+    const gr_pace *p = &t->pace;
     int64_t epoch = epoch_of(t, t->at - 1);
-    double per_step = seconds_since(p->began_ns) / (double)(t->at - p->began_at);
+    double per_step = (double)(gr_now_ns() - p->began_ns) * 1e-9 / (double)(t->at - p->began_at);
     gr_progress_view v = { .epoch = epoch + 1,
                            .n_epochs = t->o.epochs,
                            .step = t->at - epoch * t->steps_per_epoch,
                            .n_steps = t->steps_per_epoch,
                            .loss = t->loss,
-                           .lr = gr_schedule_lr(&t->schedule, t->at - 1),
+                           .lr = t->lr,
                            .samples_per_s = p->samples_per_s,
+                           .data = p->data,
+                           .exchange = p->exchange,
+                           .n_skipped = t->stats.n_skipped,
+                           .scale = t->o.amp == GR_AMP_F16 ? t->stats.loss_scale : 0,
                            .left_s = per_step * (double)(t->end - t->at) };
 
     gr_progress_show(&t->progress, &v);
 }
 
-static gr_status write_record(gr_trainer *t, const pace *p)
+static gr_status write_record(gr_trainer *t)
 {
-    gr_step_stats s;
+    const gr_pace *p = &t->pace;
 
     gr_metrics_begin(t->metrics, t->at);
     gr_metrics_i64(t->metrics, "epoch", epoch_of(t, t->at - 1) + 1);
     gr_metrics_f64(t->metrics, "loss", t->loss);
-    gr_metrics_f64(t->metrics, "lr", gr_schedule_lr(&t->schedule, t->at - 1));
+    gr_metrics_f64(t->metrics, "lr", t->lr);
     gr_metrics_f64(t->metrics, "samples_per_s", p->samples_per_s);
-    if (t->o.clip_norm > 0 || t->o.amp == GR_AMP_F16) {
-        GR_TRY(gr_step_get_stats(t->step, &s));
-        gr_metrics_f64(t->metrics, "grad_norm", s.grad_norm);
-        gr_metrics_f64(t->metrics, "loss_scale", s.loss_scale);
-        gr_metrics_i64(t->metrics, "skipped", s.n_skipped);
+    gr_metrics_f64(t->metrics, "data_share", p->data);
+    gr_metrics_f64(t->metrics, "exchange_share", p->exchange);
+    if (!isnan(t->stats.grad_norm)) {
+        gr_metrics_f64(t->metrics, "grad_norm", t->stats.grad_norm);
+        gr_metrics_f64(t->metrics, "loss_scale", t->stats.loss_scale);
+        gr_metrics_i64(t->metrics, "skipped", t->stats.n_skipped);
     }
     return gr_metrics_end(t->metrics);
 }
 
-static gr_status record(gr_trainer *t, pace *p)
+static gr_status record(gr_trainer *t)
 {
+    gr_pace_now now = now_of(t);
+
+    gr_pace_measure(&t->pace, &now);
     if (!gr_trainer_writes(t))
         return GR_OK;
-    pace_measure(p, t);
-    GR_TRY(write_record(t, p));
-    show_progress(t, p);
+    GR_TRY(gr_step_get_stats(t->step, &t->stats));
+    GR_TRY(write_record(t));
+    show_progress(t);
     return GR_OK;
 }
 
-static gr_status evaluate(gr_trainer *t, pace *p)
+/* Every rank holds the same scores, and so they decide alike. */
+static void judge(gr_trainer *t)
+{
+    const gr_judge *j = &t->judge;
+    double value = j->metric >= 0 ? t->scores.values[j->metric] : t->scores.loss;
+    double scale = gr_judge_lr_scale(j);
+
+    t->is_best = gr_judge_observe(&t->judge, value, t->at);
+    if (gr_judge_lr_scale(j) < scale)
+        gr_trainer_say(t, "%s has not improved: the learning rate is now %g", j->name,
+                       gr_trainer_lr(t, t->at));
+    if (!gr_judge_gives_up(j) || t->at >= t->end)
+        return;
+    gr_trainer_say(t,
+                   "%s has not improved in %" PRId64 " evaluations: the run ends here. The best, "
+                   "%g, was at step %" PRId64 ".",
+                   j->name, j->n_bad, j->best, j->best_step);
+    t->end = t->at;
+}
+
+static gr_status evaluate(gr_trainer *t)
 {
     int64_t epoch = epoch_of(t, t->at - 1) + 1;
     gr_text text = GR_TEXT_INIT;
 
     GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
     t->has_scores = true;
+    judge(t);
+    skip_time(t); /* this time was not training */
     if (!gr_trainer_writes(t))
         return GR_OK;
     gr_metrics_begin(t->metrics, t->at);
@@ -176,10 +207,9 @@ static gr_status evaluate(gr_trainer *t, pace *p)
         gr_metrics_f64(t->metrics, t->view.metrics[i].name, t->scores.values[i]);
     GR_TRY(gr_metrics_end(t->metrics));
     gr_scores_text(t, &t->scores, &text);
-    gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": loss %.4f, %s", epoch, t->o.epochs, t->loss,
-                   gr_text_str(&text));
+    gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": loss %.4f, %s%s", epoch, t->o.epochs, t->loss,
+                   gr_text_str(&text), t->is_best ? " (best)" : "");
     gr_text_fini(&text);
-    pace_mark(p, t); /* this time was not training */
     return GR_OK;
 }
 
@@ -202,29 +232,44 @@ static bool records_at(const gr_trainer *t, int64_t step)
     return step % t->o.log_every == 0 || saves_at(t, step) || evaluates_at(t, step);
 }
 
+/* A file STOP in the run's folder asks for an orderly end (WORKLOADS 4h). Rank 0 alone
+ * looks, twice a second: the others need no such folder. */
+static bool stop_file_is_there(gr_trainer *t)
+{
+    int64_t now_ns = gr_now_ns();
+
+    if (!gr_trainer_writes(t) || !t->stop_path || now_ns - t->looked_at_ns < LOOK_NS)
+        return false;
+    t->looked_at_ns = now_ns;
+    return access(t->stop_path, F_OK) == 0;
+}
+
 gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal)
 {
     int32_t number = gr_stop_signal();
+
+    if (number == 0 && stop_file_is_there(t))
+        number = GR_STOP_FILE;
 
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &number, 1, GR_I32 }, GR_REDUCE_MAX));
     *signal = number;
     return GR_OK;
 }
 
-static gr_status step_and_after(gr_trainer *t, pace *p)
+static gr_status step_and_after(gr_trainer *t)
 {
     int64_t next = t->at + 1;
 
     GR_TRY(gr_trainer_step(t, records_at(t, next)));
     if (records_at(t, next))
-        GR_TRY(record(t, p));
+        GR_TRY(record(t));
     else if (gr_trainer_writes(t) && gr_progress_due(&t->progress))
-        show_progress(t, p);
+        show_progress(t);
     if (evaluates_at(t, next))
-        GR_TRY(evaluate(t, p));
+        GR_TRY(evaluate(t));
     if (saves_at(t, next)) {
         GR_TRY(gr_trainer_save(t));
-        pace_mark(p, t);
+        skip_time(t);
     }
     return GR_OK;
 }
@@ -235,21 +280,27 @@ static gr_status stop(gr_trainer *t, int signal)
 
     GR_TRY(gr_trainer_save(t));
     gr_trainer_resume_command(t, 0, &command);
-    gr_trainer_say(t, "Stopped by SIG%s after step %" PRId64 " of %" PRId64 "; the state is saved.",
-                   sigabbrev_np(signal), t->at, t->end);
+    gr_trainer_say(t, "Stopped by %s%s after step %" PRId64 " of %" PRId64 "; the state is saved.",
+                   signal == GR_STOP_FILE ? "the file " : "SIG",
+                   signal == GR_STOP_FILE ? t->stop_path : sigabbrev_np(signal), t->at, t->end);
     gr_trainer_say(t, "Go on with: %s", gr_text_str(&command));
     gr_text_fini(&command);
+    if (signal == GR_STOP_FILE) {
+        if (gr_trainer_writes(t))
+            unlink(t->stop_path); /* or else the next start would end at once */
+        return gr_pg_barrier(t->pg);
+    }
     return gr_fail(GR_ERR_STOPPED, "signal %d after step %" PRId64, signal, t->at);
 }
 
-static gr_status finish(gr_trainer *t, const pace *p)
+static gr_status finish(gr_trainer *t)
 {
     gr_text command = GR_TEXT_INIT, took = GR_TEXT_INIT, scores = GR_TEXT_INIT;
 
     if (!t->has_scores) /* nothing was left to train */
         GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
     gr_trainer_resume_command(t, t->end == t->n_steps ? t->o.epochs + 2 : 0, &command);
-    gr_progress_time(seconds_since(p->began_ns), &took);
+    gr_progress_time((double)(gr_now_ns() - t->pace.began_ns) * 1e-9, &took);
     gr_scores_text(t, &t->scores, &scores);
     gr_trainer_say(t, "Done after %" PRId64 " steps (%s), on %" PRId64 " held-out samples: %s.",
                    t->at, gr_text_str(&took), t->size[GR_SPLIT_VALID], gr_text_str(&scores));
@@ -263,18 +314,21 @@ static gr_status finish(gr_trainer *t, const pace *p)
 
 gr_status gr_trainer_run(gr_trainer *t, int *signal)
 {
-    pace p = { .began_ns = gr_now_ns(), .began_at = t->at };
+    gr_pace_now now = now_of(t);
 
-    pace_mark(&p, t);
+    gr_pace_begin(&t->pace, &now, t->at);
     *signal = 0;
     while (t->at < t->end && *signal == 0) {
-        GR_TRY(step_and_after(t, &p));
+        GR_TRY(step_and_after(t));
         GR_TRY(gr_trainer_agree_to_stop(t, signal));
     }
-    if (*signal != 0 && t->at < t->end)
-        return stop(t, *signal);
+    if (*signal != 0 && t->at < t->end) {
+        GR_TRY(stop(t, *signal));
+        *signal = 0;
+        return GR_OK;
+    }
     *signal = 0;
-    return finish(t, &p);
+    return finish(t);
 }
 
 gr_status gr_train(const gr_command *c, int *signal)

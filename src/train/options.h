@@ -24,14 +24,40 @@ typedef enum gr_progress_kind {
 
 typedef enum gr_group_kind { GR_GROUP_AUTO, GR_GROUP_NCCL, GR_GROUP_IPC } gr_group_kind;
 
+/* How the learning rate follows the number of ranks (or the batch, with lr_base_batch). */
+typedef enum gr_lr_scaling { GR_LR_NONE, GR_LR_LINEAR, GR_LR_SQRT } gr_lr_scaling;
+
+/* Beside the kinds of gr_schedule_kind. */
+#define GR_SCHEDULE_PLATEAU ((int)GR_SCHEDULE_KIND_COUNT)
+
+typedef enum gr_direction { GR_DIRECTION_AUTO, GR_DIRECTION_MAX, GR_DIRECTION_MIN } gr_direction;
+
+#define GR_LOG_LEVEL_AUTO 0
+
 typedef struct gr_train_options {
     int64_t epochs, max_steps, batch_size, accumulate;
+    int64_t effective_batch; /* 0: follows from the other three; else batch_size does */
     double lr;
-    int schedule; /* gr_schedule_kind */
-    int64_t warmup_steps;
-    int optimizer; /* gr_optim_kind */
-    double momentum, beta1, beta2, eps, weight_decay, clip_norm;
-    int amp; /* gr_amp */
+    int lr_scaling;        /* gr_lr_scaling */
+    int64_t lr_base_batch; /* the rate is for this effective batch; 0: for one rank */
+    int schedule;          /* gr_schedule_kind, or GR_SCHEDULE_PLATEAU */
+    bool lr_by_epoch;      /* the rate changes once an epoch; periods count epochs */
+    int64_t warmup_steps, lr_period, lr_patience, lr_cooldown;
+    double lr_min, lr_gamma, lr_power, lr_threshold;
+    const char *lr_milestones; /* "30,60,90", in ticks */
+    int optimizer;             /* gr_optim_kind */
+    double momentum, beta1, beta2, eps, weight_decay, clip_norm, clip_value, ema_decay;
+    bool nesterov, decay_all;
+    const char *no_decay; /* patterns of parameters without weight decay: "*.bias|*.norm*" */
+    int amp;              /* gr_amp */
+    int recompute;        /* gr_recompute */
+    int64_t memory_limit, bucket_bytes, first_bucket_bytes;
+    bool log_grad_norm;  /* compute the norm without clipping, too */
+    int log_level;       /* gr_log_level + 1; 0: info on rank 0, warnings elsewhere */
+    const char *best_by; /* a metric's name, or "loss"; NULL: the recipe's first metric */
+    int best_direction;  /* gr_direction */
+    int64_t patience;    /* evaluations without a better value before the run ends; 0: never */
+    double min_delta;    /* less than this is not better */
     int64_t seed, n_train, n_eval;
     bool drop_last;
     const char *device;

@@ -14,7 +14,7 @@
 
 #define SAME_REQUEST_NS 1000000000
 
-static const int watched[] = { SIGINT, SIGTERM, SIGHUP };
+static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
 #define N_WATCHED ((int)(sizeof(watched) / sizeof(watched[0])))
 
 static volatile sig_atomic_t stop_signal;

@@ -1,6 +1,6 @@
 /*
- * A request to stop. The first SIGINT, SIGTERM or SIGHUP is only noted: the loop ends after
- * its step and saves. A later one ends the process at once, as without us. A SIGHUP that was
+ * A request to stop. The first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is only noted: the loop ends
+ * after its step and saves. A later one ends the process at once, as without us. A SIGHUP that was
  * ignored (nohup) stays so. One user at a time.
  */
 #ifndef GR_TRAIN_STOP_H

@@ -18,7 +18,9 @@
 #include "track/metrics.h"
 #include "track/progress.h"
 #include "train/batch.h"
+#include "train/judge.h"
 #include "train/options.h"
+#include "train/pace.h"
 #include "train/train.h"
 
 /* What an evaluation gave: values in the order of the recipe's metrics. */
@@ -67,8 +69,18 @@ typedef struct gr_trainer {
     int64_t saved_at;     /* step of the newest checkpoint; -1: none */
     gr_metrics *metrics;  /* rank 0 */
     gr_progress progress; /* rank 0 */
-    gr_scores scores;     /* of the latest evaluation */
+    gr_pace pace;
+    int64_t data_ns;  /* spent waiting for training samples */
+    gr_scores scores; /* of the latest evaluation */
     bool has_scores;
+    gr_judge judge;        /* of the evaluations */
+    bool is_best;          /* the latest evaluation is the best so far */
+    gr_step_stats stats;   /* rank 0: as of the latest record */
+    double lr;             /* of the latest step */
+    const char *stop_path; /* rank 0: a file here asks to stop; NULL: none */
+    int64_t looked_at_ns;  /* rank 0: when it last looked for the file STOP */
+    size_t memory_total;   /* bytes that a training step needs on this rank */
+    size_t memory_free;    /* of the device, for this rank */
     gr_check_report
         *check;  /* debugging: steps are checked, and this says what was found; or NULL */
     double loss; /* mean over the ranks, as of the latest record; NaN before */
@@ -86,6 +98,11 @@ void gr_trainer_say(gr_trainer *t, const char *fmt, ...) GR_PRINTF(2, 3);
 gr_status gr_trainer_open(gr_trainer *t, const gr_command *c) GR_MUST_CHECK;
 void gr_trainer_close(gr_trainer *t);
 
+/* open_data.c */
+gr_status gr_trainer_open_data(gr_trainer *t) GR_MUST_CHECK;
+/* open_step.c: collective. */
+gr_status gr_trainer_open_step(gr_trainer *t) GR_MUST_CHECK;
+
 /* folder.c: the run's folder, its lock, and room for checkpoints. */
 gr_status gr_trainer_claim_folder(gr_trainer *t) GR_MUST_CHECK;
 void gr_trainer_release_folder(gr_trainer *t);
@@ -98,7 +115,9 @@ gr_status gr_trainer_load(gr_trainer *t) GR_MUST_CHECK;    /* collective; into t
 gr_status gr_trainer_restore(gr_trainer *t) GR_MUST_CHECK; /* from t->resumed, if any */
 gr_status gr_trainer_save(gr_trainer *t) GR_MUST_CHECK;
 
-/* banner.c */
+/* banner.c: "1.5 GiB" */
+#define GR_BYTES_TEXT 32
+const char *gr_bytes_text(size_t n_bytes, char text[GR_BYTES_TEXT]);
 gr_status gr_trainer_banner(gr_trainer *t) GR_MUST_CHECK;
 void gr_trainer_resume_command(const gr_trainer *t, int64_t epochs, gr_text *out);
 
@@ -114,10 +133,13 @@ void gr_scores_text(const gr_trainer *t, const gr_scores *s, gr_text *out);
 /* Samples of a split of n that this rank evaluates: rank, rank + n_ranks, ... */
 int64_t gr_eval_count(int64_t n, int rank, int n_ranks);
 
+/* loop.c: the learning rate of a step, with what a plateau made of it. */
+double gr_trainer_lr(const gr_trainer *t, int64_t step);
 /* loop.c: one step, collective; t->loss is new when want_loss. A checked one that finds
  * something is a failure, on every rank. */
 gr_status gr_trainer_step(gr_trainer *t, bool want_loss) GR_MUST_CHECK;
-/* loop.c: whether a signal came on any rank; collective. */
+/* loop.c: whether a signal came on any rank, or the file STOP; collective. */
+#define GR_STOP_FILE 1000 /* instead of a signal's number */
 gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal) GR_MUST_CHECK;
 /* loop.c: collective. *signal as gr_train() says. */
 gr_status gr_trainer_run(gr_trainer *t, int *signal) GR_MUST_CHECK;

@@ -46,7 +46,7 @@ refused 1 "cannot make folder 'plain'" "$gradus" train shapes --output_dir plain
 refused 2 "half-set\|WORLD_SIZE" env RANK=0 "$gradus" train shapes --output_dir d
 
 refused 0 "usage: gradus train RECIPE" "$gradus" train --help
-refused 0 "--use_amp = --amp=bf16" "$gradus" help train shapes
+refused 0 "--use_amp = --amp=auto" "$gradus" help train shapes
 refused 0 "gradus bench step MODEL" "$gradus" bench -h
 refused 0 "^gradus [0-9]" "$gradus" --version
 

@@ -42,6 +42,6 @@ grep -q '^lr: 0.05$' fp16.parts/config.yaml || fail "settings were not taken ove
 
 # The records of both runs agree but for the speed.
 for run in whole parts; do
-    sed 's/, "samples_per_s": [^,}]*//' "plain.$run/metrics.jsonl" | grep -v '"step": 21,' >"$run.jsonl"
+    sed 's/, "\(samples_per_s\|[a-z]*_share\)": [^,}]*//g' "plain.$run/metrics.jsonl" | grep -v '"step": 21,' >"$run.jsonl"
 done
 diff whole.jsonl parts.jsonl || fail "metrics differ"

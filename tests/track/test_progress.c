@@ -19,8 +19,13 @@ static const gr_progress_view view = { .epoch = 2,
                                        .loss = 0.123456,
                                        .lr = 1.9e-3,
                                        .samples_per_s = 51200.4,
-                                       .left_s = 12.3 };
-#define LINE "epoch 2/8  step 40/187  loss 0.1235  lr 1.9e-03  51200 samples/s  ETA 0:12"
+                                       .left_s = 12.3,
+                                       .data = 0.031,
+                                       .exchange = 0.118 };
+#define LINE                                                                       \
+    "epoch 2/8  step 40/187  loss 0.1235  lr 1.9e-03  51200 samples/s  ETA 0:12  " \
+    "data 3%  exchange 12%"
+#define CUT "epoch 2/8  step 40/187  loss 0.1235  lr 1.9e-03  51200 samples/s  ETA 0:12  dat"
 
 /* What show and clear write, as one string. */
 static void expect_drawn(bool live, const char *want)
@@ -58,6 +63,12 @@ int main(void)
     gr_progress_format(&view, &t);
     GR_CHECK_STR(gr_text_str(&t), LINE);
     t.len = 0;
+    first.n_skipped = 2;
+    first.scale = 32768;
+    gr_progress_format(&first, &t);
+    GR_CHECK_STR(gr_text_str(&t), LINE "  skipped 2  scale 32768");
+    first = view;
+    t.len = 0;
     first.samples_per_s = 0;
     first.left_s = -1;
     gr_progress_format(&first, &t);
@@ -65,6 +76,7 @@ int main(void)
     gr_text_fini(&t);
 
     expect_drawn(false, LINE "\n");
-    expect_drawn(true, "\r" LINE "\033[K\r\033[K");
+    /* No terminal: 80 columns are taken for granted, and a line that wraps cannot be redrawn. */
+    expect_drawn(true, "\r" CUT "\033[K\r\033[K");
     return 0;
 }

@@ -55,7 +55,7 @@ static void test_aliases(void)
     GR_CHECK_STR(o.output_dir, "here");
     GR_CHECK_EQ(o.epochs, 7);
     GR_CHECK_EQ(o.accumulate, 4);
-    GR_CHECK_EQ(o.amp, GR_AMP_BF16);
+    GR_CHECK_EQ(o.amp, GR_AMP_AUTO);
     GR_CHECK_NEAR(o.clip_norm, 1.5, 0);
     GR_CHECK_OK(parse(&o, N(off), off));
     GR_CHECK_EQ(o.amp, GR_AMP_NONE);
@@ -158,7 +158,7 @@ static void test_records(void)
     GR_CHECK(strstr(gr_text_str(&t), "\nlr: 0.1\n"));
     t.len = 0;
     gr_train_options_help(&o, &t);
-    GR_CHECK(strstr(gr_text_str(&t), "--use_amp = --amp=bf16\n"));
+    GR_CHECK(strstr(gr_text_str(&t), "--use_amp = --amp=auto\n"));
     gr_text_fini(&t);
 }
 

@@ -148,6 +148,17 @@ gr_status gr_cuda_blas(gr_cuda_device *d, struct cublasLtContext **out)
 
 /* ---- memory ---- */
 
+static gr_status cuda_memory(gr_device *base, size_t *n_free, size_t *n_all)
+{
+    (void)base;
+    return gr_cuda_check(cudaMemGetInfo(n_free, n_all), "cudaMemGetInfo");
+}
+
+static bool cuda_has_bf16(gr_device *base)
+{
+    return cuda_of(base)->arch >= 80;
+}
+
 static gr_status cuda_alloc(gr_device *base, size_t n_bytes, void **out)
 {
     gr_cuda_device *d = cuda_of(base);
@@ -373,4 +384,6 @@ const gr_backend_ops gr_backend_cuda = {
     .capture_end = cuda_capture_end,
     .capture_launch = cuda_capture_launch,
     .capture_free = cuda_capture_free,
+    .memory = cuda_memory,
+    .has_bf16 = cuda_has_bf16,
 };

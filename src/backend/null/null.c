@@ -44,4 +44,6 @@ const gr_backend_ops gr_backend_null = {
     .capture_end = gr_host_capture_end,
     .capture_launch = gr_host_capture_launch,
     .capture_free = gr_host_capture_free,
+    .memory = gr_host_memory,
+    .has_bf16 = gr_host_has_bf16,
 };

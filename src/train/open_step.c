@@ -1,0 +1,162 @@
+/*
+ * The step of a run: its configuration, whether it fits, and a plan for every shape that
+ * the run will meet.
+ */
+#include "train/trainer.h"
+
+#include "backend/backend.h"
+#include "base/outfile.h"
+#include "net/env.h"
+#include "step/inspect.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_CLIP 1e30 /* clipping at this changes nothing, and the norm is computed */
+
+static void dump(void *arg, const char *pass, const char *text)
+{
+    gr_trainer_say(arg, "graph after %s:\n%s", pass, text);
+}
+
+static gr_status create_step(gr_trainer *t)
+{
+    static const char *const groups[] = { "auto", "nccl", "ipc" }; /* gr_group_kind */
+    gr_param_group no_decay = { .match = t->o.no_decay, .lr_scale = 1, .weight_decay = 0 };
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+
+    c.trace = t->recipe->trace;
+    c.user = t->user;
+    c.device = t->o.device;
+    c.group = groups[t->o.group];
+    c.pg = t->pg;
+    c.optim = gr_train_options_optim(&t->o);
+    if (t->o.no_decay) {
+        c.optim.groups = &no_decay;
+        c.optim.n_groups = 1;
+    }
+    c.amp = (gr_amp)t->o.amp;
+    c.accumulate = (int)t->o.accumulate;
+    c.clip_norm = t->o.clip_norm > 0 || !t->o.log_grad_norm ? t->o.clip_norm : NO_CLIP;
+    c.clip_value = t->o.clip_value;
+    c.ema_decay = t->o.ema_decay;
+    c.recompute = (gr_recompute)t->o.recompute;
+    c.memory_limit = (size_t)t->o.memory_limit;
+    c.bucket_bytes = (size_t)t->o.bucket_bytes;
+    c.first_bucket_bytes = (size_t)t->o.first_bucket_bytes;
+    c.seed = (uint64_t)t->o.seed;
+    c.n_threads = (int)t->o.threads;
+    c.config_text = gr_arena_printf(
+        t->arena, "training samples = %" PRId64 "\nevaluation samples = %" PRId64 "\n",
+        t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID]);
+    c.dump_after = t->o.dump_after;
+    c.dump = dump;
+    c.dump_arg = t;
+    return c.config_text ? gr_step_create(&t->step, &c) : GR_ERR_NOMEM;
+}
+
+/* Ranks of a host share its memory; a GPU is one rank's own. */
+static gr_status free_memory(const gr_trainer *t, size_t *n_free, int *n_sharing)
+{
+    gr_device *d = gr_step_device(t->step);
+    size_t n_all = 0;
+    gr_job job;
+
+    GR_TRY(gr_job_from_env(&job));
+    *n_sharing = d->ops->is_host && job.n_local > 0 ? job.n_local : 1;
+    return d->ops->memory(d, n_free, &n_all);
+}
+
+static gr_status refuse_memory(gr_trainer *t, size_t n_free, size_t needed)
+{
+    char need[GR_BYTES_TEXT], have[GR_BYTES_TEXT];
+    gr_fit_config fit = GR_FIT_CONFIG_INIT;
+    gr_status st;
+    int64_t batch;
+    size_t n_bytes;
+
+    gr_bytes_text(needed, need);
+    gr_bytes_text(n_free, have);
+    fit.limit_bytes = n_free;
+    fit.max_batch = t->o.batch_size;
+    st = gr_step_fit_batch(t->step, t->batch.feeds, t->view.n_feeds, &fit, &batch, &n_bytes);
+    if (st == GR_OK)
+        return gr_fail(GR_ERR_NOMEM,
+                       "a step with batch_size %" PRId64 " needs %s on each rank, and %s are free; "
+                       "the largest batch_size that fits is %" PRId64
+                       " (grad_accumulation_steps keeps the effective batch)",
+                       t->o.batch_size, need, have, batch);
+    return gr_fail(GR_ERR_NOMEM,
+                   "a step with batch_size %" PRId64 " needs %s on each rank, and %s are free; "
+                   "not even one sample fits",
+                   t->o.batch_size, need, have);
+}
+
+/* P20: what does not fit is refused before anything of that size is allocated. */
+static gr_status check_free(gr_trainer *t)
+{
+    gr_memory_report r;
+    size_t n_free = 0;
+    int n_sharing = 1;
+
+    gr_batch_resize(&t->batch, t->o.batch_size);
+    GR_TRY(gr_step_memory_report(t->step, true, t->batch.feeds, t->view.n_feeds, &r));
+    GR_TRY(free_memory(t, &n_free, &n_sharing));
+    t->memory_total = r.total;
+    t->memory_free = n_free / (size_t)n_sharing;
+    if (n_free == 0 || r.total <= t->memory_free)
+        return GR_OK;
+    return refuse_memory(t, t->memory_free, r.total);
+}
+
+static gr_status plan_shape(gr_trainer *t, bool training, int64_t n)
+{
+    gr_batch *b = training ? &t->batch : &t->eval.batch;
+
+    if (n < 1)
+        return GR_OK;
+    gr_batch_resize(b, n);
+    return gr_step_plan(t->step, training, b->feeds, t->view.n_feeds);
+}
+
+/* All shapes the run will meet: whole batches and the short last ones. */
+static gr_status plan_all(gr_trainer *t)
+{
+    int64_t count = gr_sampler_count(t->sampler), batch = t->o.batch_size;
+    int64_t n_eval = gr_eval_count(t->size[GR_SPLIT_VALID], t->rank, t->n_ranks);
+
+    GR_TRY(plan_shape(t, true, count < batch ? count : batch));
+    if (t->n_micro * batch > count && count > batch)
+        GR_TRY(plan_shape(t, true, count % batch));
+    if (t->o.ema_decay > 0)
+        GR_TRY(gr_step_use_ema(t->step, true));
+    GR_TRY(plan_shape(t, false, n_eval < batch ? n_eval : batch));
+    return plan_shape(t, false, n_eval > batch ? n_eval % batch : 0);
+}
+
+static gr_status write_dot(gr_trainer *t)
+{
+    gr_outfile *f;
+    char *text;
+
+    if (!t->o.dump_dot || !gr_trainer_writes(t))
+        return GR_OK;
+    GR_TRY(gr_graph_dot(gr_step_first_graph(t->step), &text));
+    if (gr_outfile_open(&f, t->o.dump_dot) != GR_OK) {
+        free(text);
+        return gr_wrap(GR_ERR_IO, "--dump_dot");
+    }
+    gr_outfile_write(f, text, strlen(text));
+    free(text);
+    return gr_outfile_commit(f);
+}
+
+gr_status gr_trainer_open_step(gr_trainer *t)
+{
+    GR_TRY(create_step(t));
+    t->o.amp = (int)gr_step_amp(t->step);
+    GR_TRY(check_free(t));
+    GR_TRY(plan_all(t));
+    return write_dot(t);
+}

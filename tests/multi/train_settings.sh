@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# What settings do, on 1, 2, 3 and 4 ranks: batch and rate as the guides count them (P37, P44),
+# as many steps on every rank (P3), stopping and judging together (P5, P35), warm-up within the
+# run (P38), and refusals with numbers.
+set -euo pipefail
+
+fail() { echo "FAILED: $*" >&2; tail -n 25 ./*.log >&2; exit 1; }
+gradus=$GR_BIN/gradus
+folder=$(mktemp -d "$PWD/run.XXXXXX")
+trap 'jobs -p | xargs -r kill -KILL 2>/dev/null || true; rm -rf "$folder"' EXIT
+cd "$folder"
+small=(--device cpu --n_eval 61 --progress plain --save_every 0)
+train() { # RANKS FOLDER OPTION...
+    timeout 60 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" train shapes --output_dir "$2" \
+        "${small[@]}" "${@:3}" >"$2.log" 2>&1
+}
+says() { grep -q -- "$2" "$1.log" || fail "$1: no '$2'"; }
+
+# The number of samples divides by nothing; steps are the same on every rank.
+for ranks in 1 2 3 4; do
+    train "$ranks" "lr$ranks" --n_train 101 --batch_size 8 --epochs 2 --lr 1e-3 --lr_scaling linear \
+        --clip_norm 1 --log_every 1 --warmup_steps 1000 || fail "$ranks ranks"
+    says "lr$ranks" "Learning rate: 1e-3 x $ranks (linear) = ${ranks}e-3"
+    says "lr$ranks" "batch 8 x $ranks ranks x 1 accumulation = $((8 * ranks))"
+    [ "$(grep -c "^  Rank $((ranks - 1)): .*CPU" "lr$ranks.log")" = 1 ] || fail "no line of the last rank"
+    steps=$(((101 + ranks - 1) / ranks))
+    steps=$(((steps + 7) / 8))
+    says "lr$ranks" "Done after $((2 * steps)) steps"
+    says "lr$ranks" "warm-up $((2 * steps)) steps"
+    [ "$(grep -c grad_norm "lr$ranks/metrics.jsonl")" = $((2 * steps)) ] || fail "norms of $ranks"
+done
+train 2 none --n_train 64 --batch_size 8 --epochs 1 --lr 1e-4 || fail none
+says none "Learning rate: 1e-4 (not scaled; by 2 ranks linear would be 2e-4, sqrt 1.41e-4)"
+train 4 effective --n_train 512 --effective_batch 128 --accumulate 2 --epochs 1 || fail effective
+says effective "batch 16 x 4 ranks x 2 accumulation = 128"
+! train 3 uneven --n_train 512 --effective_batch 128 --epochs 1 || fail "128 for 3 ranks"
+says uneven "126 and 129 are"
+
+# Too few samples, and many that are taken twice.
+! train 4 few --n_train 3 --batch_size 1 || fail "3 samples on 4 ranks"
+says few "3 training samples for 4 ranks; use at most 3"
+train 4 padded --n_train 5 --batch_size 1 --epochs 1 || fail padded
+says padded "5 samples on 4 ranks: 3 are taken twice"
+
+# Early stopping: nothing is ever better by 10, so the run ends after 1 + 2 evaluations, on
+# all ranks together; and stays ended.
+for ranks in 1 3; do
+    train "$ranks" "early$ranks" --n_train 96 --batch_size 8 --epochs 50 --patience 2 --min_delta 10 \
+        --best_by loss || fail "early stop on $ranks"
+    says "early$ranks" "loss has not improved in 2 evaluations"
+    [ "$(grep -c '^epoch ' <(grep validation "early$ranks.log"))" = 3 ] || fail "not 3 evaluations"
+done
+timeout 60 "$gradus" train shapes --output_dir early1 --resume >again.log 2>&1 || fail "resume of an ended run"
+says again "Done after 36 steps"
+! train 1 metric --n_train 96 --best_by acuracy || fail "unknown metric"
+says metric "no metric 'acuracy'; it has accuracy"
+
+# Averages, value clipping, all optimisers and schedules, the norm without clipping.
+train 2 ema --n_train 96 --batch_size 8 --epochs 2 --ema_decay 0.9 --clip_value 0.5 --optimizer adam \
+    --lr_schedule plateau --lr_patience 0 --lr_gamma 0.5 --best_by accuracy --best_direction min \
+    --log_grad_norm --log_every 1 || fail ema
+grep -q grad_norm ema/metrics.jsonl || fail "no norm without clipping"
+train 2 sched --n_train 96 --batch_size 8 --epochs 2 --optimizer sgd --momentum 0.9 --nesterov \
+    --lr_schedule multistep --lr_milestones 1 --lr_by_epoch --warmup_steps 0 --lr 0.1 --log_every 1 \
+    --decay_all=false --no_decay 'fc1.*' || fail sched
+[ "$(grep -c '"lr": 0.01' sched/metrics.jsonl)" = 6 ] || fail "milestones: $(cat sched/metrics.jsonl)"
+train 1 amp --n_train 96 --batch_size 8 --epochs 1 --use_amp || fail amp
+says amp "Precision: bf16"
+
+# The file STOP ends a run in order, on all ranks, and is gone afterwards.
+train 2 stop --n_train 96 --batch_size 8 --epochs 100000000 --log_every 1000000 &
+pid=$!
+for _ in $(seq 1 500); do [ -s stop/config.yaml ] && break; sleep 0.02; done
+sleep 0.3
+touch stop/STOP
+wait "$pid" || fail "STOP is no failure"
+says stop "Stopped by the file stop/STOP after step"
+[ ! -e stop/STOP ] || fail "STOP stays"
+timeout 60 "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train shapes --output_dir stop --resume \
+    --max_steps 1 >on.log 2>&1 || fail "resume after STOP"
+says on "Resumed at step"
+
+# The log's level is that of all ranks.
+train 2 level --n_train 64 --batch_size 8 --epochs 1 --log_level debug || fail level
+grep -q " D r1 " level.log || fail "no debug lines of rank 1"
