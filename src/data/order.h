@@ -90,16 +90,17 @@ typedef struct gr_weighted_config {
 } gr_weighted_config;
 gr_status gr_order_weighted(gr_order_source **out, const gr_weighted_config *config) GR_MUST_CHECK;
 
-/* Samples of like length together, and as many as a budget of padded tokens holds (P21).
- * Each sample once an epoch over all ranks, and as many batches on every rank. */
+/* Samples of like length together, and as many as a budget of padded tokens holds (P21). Each
+ * sample once an epoch over all ranks; other batches in every epoch, but as many, and as many on
+ * every rank (only if all batches are single samples, some of these come twice for that). */
 typedef struct gr_bucket_config {
-    const int64_t *lengths; /* of the samples; copied */
+    const int64_t *lengths; /* of the samples; read during the call only */
     int64_t n_samples;
     int64_t max_tokens; /* samples x padded length of a batch is never more */
     int64_t max_batch;  /* samples of a batch; 0: what the budget allows */
-    int64_t round_to;   /* padded lengths are multiples of it; 0: 64 */
+    int64_t round_to;   /* padded lengths are multiples of it, up to the budget; 0: 64 */
     uint64_t seed;
-    bool in_order; /* equal in every epoch, short lengths first */
+    bool exact; /* for validation: in rising length, and ranks may differ by a batch */
     gr_rank rank;
 } gr_bucket_config;
 gr_status gr_order_bucketed(gr_order_source **out, const gr_bucket_config *config) GR_MUST_CHECK;
