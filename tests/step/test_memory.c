@@ -1,6 +1,6 @@
 /*
  * The memory report says what a run then takes; the batch that fits is the one that trying
- * all would find; the plan cache counts.
+ * all would find (P20: no surprise after an hour); the plan cache counts.
  */
 #include "alloc_fail.h"
 #include "check.h"

@@ -46,6 +46,7 @@ static void test_fits_one_batch(void)
     free(b);
 }
 
+/* Guards P23: memory is planned once; nothing is there that could fall to pieces. */
 static void test_second_step_allocates_nothing(void)
 {
     job j = mlp_job();

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Fails when one of the troubles P1 to P44, which users of other trainers met, is named by no test.
+
+A test names a trouble by its number in a comment ("Guards P16"). Troubles that need a GPU or a
+recipe that is still to come stand in LATER, with the test that will guard them.
+
+usage: check_troubles.py [FOLDER] | --self-test
+"""
+import pathlib
+import re
+import sys
+
+COUNT = 44
+LATER = {
+    8: "tests/gpu: a self-test of peer access between GPUs, with the fall-back",
+    14: "tests/recipe/vla: rank 0 alone fetches weights",
+}
+
+
+def named(texts):
+    """The numbers that the texts name."""
+    return {int(n) for text in texts for n in re.findall(r"\bP(\d{1,2})\b", text)}
+
+
+def complaints(texts):
+    found = named(texts)
+    lines = [f"P{n} is named by no test" for n in range(1, COUNT + 1)
+             if n not in found and n not in LATER]
+    lines += [f"P{n} is named by a test now: take it out of LATER in tools/check_troubles.py"
+              for n in sorted(LATER) if n in found]
+    return lines
+
+
+def read(folder):
+    for path in sorted(pathlib.Path(folder, "tests").rglob("*")):
+        if path.suffix in (".c", ".h", ".sh", ".py", ".cu"):
+            yield path.read_text(encoding="utf-8", errors="replace")
+
+
+def self_test():
+    every = " ".join(f"P{n}" for n in range(1, COUNT + 1) if n not in LATER)
+    assert complaints([every]) == []
+    assert complaints([every.replace("P44", "")]) == ["P44 is named by no test"]
+    assert complaints([every.replace("P4 ", "P40 ")]) == ["P4 is named by no test"]
+    assert len(complaints([every, "P14"])) == 1
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        return 0
+    lines = complaints(read(sys.argv[1] if len(sys.argv) > 1 else "."))
+    print("\n".join(lines))
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
