@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """PyTorch's side of bench/models.sh: the training steps that 'gradus bench step' times.
 
-usage: models_torch.py MODEL [--steps N] [--threads N] [--amp none|bf16] [--batch N]
+usage: models_torch.py MODEL [--steps N] [--threads N] [--amp none|bf16] [--batch N] [--ddp]
+
+--ddp: DistributedDataParallel over gloo, between the ranks that gradrun or torchrun starts.
 
 The models come from tests/golden/torch_models.py; images are channels last in memory, which
 is PyTorch's faster layout on CPUs.
@@ -67,6 +69,17 @@ def protein(b):
 BATCH = {"mlp": 128, "resnet18": 16, "dilated50": 4, "transformer": 4, "protein": 4}
 
 
+class Whole(nn.Module):
+    """A network with its loss, so that DDP sees the forward pass."""
+
+    def __init__(self, net, loss_of):
+        super().__init__()
+        self.net, self.loss_of = net, loss_of
+
+    def forward(self):
+        return self.loss_of()
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("model", choices=BATCH)
@@ -74,6 +87,7 @@ def main():
     p.add_argument("--steps", type=int, default=10)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--amp", choices=("none", "bf16"), default="none")
+    p.add_argument("--ddp", action="store_true")
     args = p.parse_args()
 
     torch.manual_seed(0)
@@ -82,6 +96,11 @@ def main():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     net, loss_of, stretch = globals()[args.model](batch)
     optim = torch.optim.SGD(net.parameters(), lr=1e-3)
+    ranks = 1
+    if args.ddp:
+        torch.distributed.init_process_group("gloo")
+        ranks = torch.distributed.get_world_size()
+        loss_of = nn.parallel.DistributedDataParallel(Whole(net, loss_of))
 
     def steps(n):
         for _ in range(n):
@@ -99,9 +118,11 @@ def main():
         times.append((time.perf_counter() - began) / stretch)
     median = statistics.median(times)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    if args.ddp and torch.distributed.get_rank() > 0:
+        return
     print(f"PyTorch {torch.__version__}")
     print(f"step_ms: {median * 1e3:.4f} ({min(times) * 1e3:.4f} to {max(times) * 1e3:.4f})")
-    print(f"samples_per_s: {batch / median:.1f}")
+    print(f"samples_per_s: {ranks * batch / median:.1f}")
     print(f"peak_mb: {grown / 1024:.0f} more than before the model")
 
 

@@ -21,11 +21,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define N_STARTS 5
-
 typedef struct bench {
     const gr_command *command;
-    int64_t batch, steps, threads, accumulate;
+    int64_t batch, steps, threads, accumulate, starts;
     int amp, optimizer;
     const char *device, *group, *dump_after, *dump_dot;
     bool tune, profile;
@@ -36,7 +34,7 @@ typedef struct bench {
     gr_named feeds[GR_BENCH_MAX_FEEDS];
 } bench;
 
-#define N_OPTIONS 12
+#define N_OPTIONS 13
 
 static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
 {
@@ -55,6 +53,8 @@ static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
           "print the graphs after that pass, or after all" },
         { "dump_dot", GR_OPTION_TEXT, &b->dump_dot, 0, 0, NULL, "FILE",
           "write the planned graph for Graphviz" },
+        { "starts", GR_OPTION_INT, &b->starts, 0, 1000, NULL, "N",
+          "starts of the program that are timed; one rank" },
         { "tune", GR_OPTION_FLAG, &b->tune, 0, 0, NULL, NULL, "choose kernels by measuring them" },
         { "profile", GR_OPTION_FLAG, &b->profile, 0, 0, NULL, NULL,
           "show where the time goes, node by node; one rank" },
@@ -71,6 +71,7 @@ static void set_defaults(bench *b, const gr_command *c, const gr_bench_model *m)
                   .batch = m->batch,
                   .steps = 30 * m->stretch,
                   .accumulate = 1,
+                  .starts = 5,
                   .device = "auto",
                   .group = "auto" };
 }
@@ -296,13 +297,13 @@ static gr_status print_start(const bench *b)
 {
     gr_start_times s;
 
-    if (gr_pg_size(b->pg) > 1) /* a start of one rank waits for the others */
+    if (gr_pg_size(b->pg) > 1 || b->starts == 0) /* a start of one rank waits for the others */
         return GR_OK;
-    GR_TRY(gr_start_measure(b->command, N_STARTS, &s));
+    GR_TRY(gr_start_measure(b->command, (int)b->starts, &s));
     fprintf(b->command->out,
             "start_ms: %.1f from exec to the first kernel, %.1f to the end of the first step "
             "(medians of %d starts)\n",
-            s.first_kernel_ms, s.first_step_ms, N_STARTS);
+            s.first_kernel_ms, s.first_step_ms, (int)b->starts);
     return GR_OK;
 }
 

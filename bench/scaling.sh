@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# How training scales with ranks, one core each: samples/s of one rank, of RANKS runs that have
+# nothing to do with each other, of RANKS ranks together, and of PyTorch's DDP with as many.
+# "efficiency" is together / independent: what the exchange costs, whatever else the machine's
+# cores share. Programs take turns, ROUNDS times; medians.
+#
+# usage: scaling.sh RANKS [STEPS [MODEL:AMP...]]    default: 12 steps (600 of the MLP)
+#        CORES="0 2 4 ..."   the core of each rank; default: 0, 1, 2 ...
+#        ROUNDS, PYTHON, GR_BIN in the environment; TUNE=--tune measures kernels first
+set -euo pipefail
+trap 'exit 130' INT
+cd "$(dirname "$0")/.."
+
+ranks=${1:?how many ranks} steps=${2:-12}
+shift $(($# < 2 ? $# : 2))
+jobs=("$@")
+[ ${#jobs[@]} -gt 0 ] || jobs=(resnet18:none resnet18:bf16 transformer:none transformer:bf16 mlp:none)
+read -r -a cores <<<"${CORES:-$(seq -s ' ' 0 $((ranks - 1)))}"
+[ ${#cores[@]} -ge "$ranks" ] || { echo "CORES has fewer than $ranks cores" >&2; exit 2; }
+bin=$(realpath "${GR_BIN:-build/release/bin}") rounds=${ROUNDS:-3} python=${PYTHON:-python3}
+has_torch=1
+"$python" -c 'import torch.distributed' 2>/dev/null || has_torch=0
+export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE CORES_OF_RANKS="${cores[*]}"
+# Binds a rank to its core and becomes the program.
+pin='set -- $CORES_OF_RANKS -- "$@"; shift ${PLACE:-${LOCAL_RANK:-0}}; core=$1
+     while [ "$1" != -- ]; do shift; done; shift; exec taskset -c "$core" "$@"'
+
+rate() { awk '$1 == "samples_per_s:" { sum += $2 } END { print sum + 0 }'; }
+median() { tr ' ' '\n' <<<"$*" | sort -g | awk '{ x[NR] = $1 } END {
+    print NR ? (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 : 0 }'; }
+alone() { local r=$1; PLACE=$r sh -c "$pin" sh "$bin/gradus" bench step "$model" --device cpu \
+    --amp "$amp" --threads 1 --starts 0 --steps "$n" ${TUNE:-}; }
+independent() { local r; for ((r = 0; r < ranks; r++)); do alone "$r" & done; wait; }
+together() { "$bin/gradrun" --nproc-per-node "$ranks" sh -c "$pin" sh "$bin/gradus" bench step \
+    "$model" --device cpu --amp "$amp" --threads 1 --starts 0 --steps "$n" ${TUNE:-} 2>/dev/null; }
+ddp() { "$bin/gradrun" --nproc-per-node "$ranks" sh -c "$pin" sh "$python" bench/models_torch.py \
+    "$model" --amp "$amp" --steps "$n" --ddp 2>/dev/null; }
+
+echo "machine: $(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo), $(nproc --all) core(s)"
+"$bin/gradus" version | head -1
+[ "$has_torch" = 0 ] || "$python" -c 'import torch; print("PyTorch", torch.__version__)'
+printf '%-17s %10s %12s %10s %11s %8s %10s %8s\n' "$ranks ranks" one independent together \
+    efficiency '/ one' "PyTorch" ratio
+for job in "${jobs[@]}"; do
+    model=${job%:*} amp=${job#*:} n=$steps
+    [ "$model" != mlp ] || n=$((steps * 50))
+    a=() b=() c=() d=()
+    for ((i = 0; i < rounds; i++)); do
+        a+=("$(alone 0 | rate)")
+        b+=("$(independent | rate)")
+        c+=("$(together | rate)")
+        [ "$has_torch" = 0 ] || d+=("$(ddp | rate || true)")
+    done
+    awk -v m="$job" -v a="$(median "${a[@]}")" -v b="$(median "${b[@]}")" \
+        -v c="$(median "${c[@]}")" -v d="$(median "${d[@]:-0}")" 'BEGIN {
+        printf "%-17s %10.1f %12.1f %10.1f %11.2f %8.2f %10.1f %8s\n", m, a, b, c, b ? c / b : 0,
+            a ? c / a : 0, d, d ? sprintf("%.2f", c / d) : "-" }'
+done
