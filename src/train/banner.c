@@ -124,8 +124,10 @@ static void say_plan(gr_trainer *t)
     gr_trainer_say(t, "  Schedule: %s", schedule_text(t, &schedule));
     gr_trainer_say(t, "  Steps: %" PRId64 " per epoch x %" PRId64 " epochs = %" PRId64,
                    t->steps_per_epoch, t->o.epochs, t->n_steps);
-    gr_trainer_say(t, "  Data: %" PRId64 " training and %" PRId64 " evaluation samples",
-                   t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID]);
+    gr_trainer_say(t,
+                   "  Data: %" PRId64 " training and %" PRId64 " evaluation samples, %d loader "
+                   "threads per rank, %" PRId64 " batches ahead",
+                   t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID], t->n_workers, t->o.prefetch);
     gr_text_fini(&batch);
     gr_text_fini(&rate);
     gr_text_fini(&schedule);

@@ -52,6 +52,7 @@ static gr_status run_steps(gr_trainer *t)
     int64_t first = t->at, end = t->end;
     int signal = 0;
 
+    GR_TRY(gr_trainer_seek(t));
     if (t->o.max_steps == 0 && end > first + DEFAULT_STEPS)
         end = first + DEFAULT_STEPS;
     while (t->at < end && signal == 0) {

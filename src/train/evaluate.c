@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+/* Sums behind the recipe's counts. */
+enum { SUM_LOSS, SUM_SAMPLES, N_EXTRA };
+
 int64_t gr_eval_count(int64_t n, int rank, int n_ranks)
 {
     return n <= rank ? 0 : (n - rank - 1) / n_ranks + 1;
@@ -18,78 +21,82 @@ gr_status gr_trainer_open_eval(gr_trainer *t)
 {
     gr_eval_memory *m = &t->eval;
 
-    GR_TRY(gr_batch_init(&m->batch, t->recipe, &t->view, t->o.batch_size));
+    for (int split = GR_SPLIT_VALID; split < GR_N_SPLITS; split++) {
+        int64_t n = gr_trainer_batch_size(t, (gr_split)split);
+
+        m->max_batch = n > m->max_batch ? n : m->max_batch;
+    }
     for (int i = 0; i < t->view.n_outputs; i++) {
         const gr_field *f = &t->view.outputs[i];
 
-        m->outputs[i] = gr_calloc((size_t)m->batch.cap * (size_t)gr_shape_count(&f->shape),
+        m->outputs[i] = gr_calloc((size_t)m->max_batch * (size_t)gr_shape_count(&f->shape),
                                   gr_dtype_bytes(f->dtype));
         if (!m->outputs[i])
             return GR_ERR_NOMEM;
     }
-    m->index = gr_calloc((size_t)m->batch.cap, sizeof(*m->index));
-    m->counts = gr_calloc((size_t)t->view.n_counts + 1, sizeof(*m->counts));
-    return m->index && m->counts ? GR_OK : GR_ERR_NOMEM;
+    m->counts = gr_calloc((size_t)t->view.n_counts + N_EXTRA, sizeof(*m->counts));
+    return m->counts ? GR_OK : GR_ERR_NOMEM;
 }
 
 void gr_trainer_close_eval(gr_trainer *t)
 {
-    gr_batch_fini(&t->eval.batch);
     for (int i = 0; i < GR_RECIPE_MAX_OUTPUTS; i++)
         gr_free(t->eval.outputs[i]);
-    gr_free(t->eval.index);
     gr_free(t->eval.counts);
     t->eval = (gr_eval_memory){ 0 };
 }
 
-/* Loads and runs the n samples that follow this rank's first `first`. */
-static gr_status run_batch(gr_trainer *t, gr_eval *e, int64_t first)
+/* Runs a batch and fills in what score() and predict() see of it. */
+static gr_status run_batch(gr_trainer *t, const gr_loaded *b, gr_eval *e)
 {
-    gr_eval_memory *m = &t->eval;
+    const gr_feed *f = &t->feeds[e->split];
 
-    gr_batch_resize(&m->batch, e->n);
-    for (int64_t i = 0; i < e->n; i++) {
-        gr_sample s = { .split = e->split,
-                        .index = t->rank + (first + i) * t->n_ranks,
-                        .seed = (uint64_t)t->o.seed };
-
-        m->index[i] = s.index;
-        GR_TRY(gr_batch_load(&m->batch, t->user, &s, i));
-    }
-    GR_TRY(gr_step_eval(t->step, m->batch.feeds, t->view.n_feeds));
+    GR_TRY(gr_step_eval(t->step, f->feeds, t->view.n_feeds));
     for (int i = 0; i < t->view.n_outputs; i++) {
-        const gr_field *f = &t->view.outputs[i];
-        gr_vec rows = { m->outputs[i], (size_t)(e->n * gr_shape_count(&f->shape)), f->dtype };
+        const gr_field *field = &t->view.outputs[i];
+        gr_vec rows = { t->eval.outputs[i], (size_t)(b->n * gr_shape_count(&field->shape)),
+                        field->dtype };
 
-        GR_TRY(gr_step_read(t->step, f->name, rows));
-        e->outputs[i] = m->outputs[i];
+        GR_TRY(gr_step_read(t->step, field->name, rows));
+        e->outputs[i] = t->eval.outputs[i];
     }
     for (int i = 0; i < t->view.n_feeds; i++)
-        e->feeds[i] = m->batch.mem[i];
-    e->index = m->index;
+        e->feeds[i] = b->mem[i];
+    e->n = b->n;
+    e->index = b->index;
+    return GR_OK;
+}
+
+static gr_status score_batch(gr_trainer *t, const gr_eval *e)
+{
+    double *extra = t->eval.counts + t->view.n_counts;
+    float loss;
+
+    t->recipe->score(t->user, e, t->eval.counts);
+    GR_TRY(gr_step_read(t->step, "loss", (gr_vec){ &loss, 1, GR_F32 }));
+    extra[SUM_LOSS] += (double)loss * (double)e->n;
+    extra[SUM_SAMPLES] += (double)e->n;
     return GR_OK;
 }
 
 static gr_status run_split(gr_trainer *t, gr_split split, gr_prediction *out)
 {
-    int64_t n_mine = gr_eval_count(t->size[split], t->rank, t->n_ranks);
-    gr_eval_memory *m = &t->eval;
-    float loss;
+    gr_feed *f = &t->feeds[split];
+    const gr_loaded *b;
 
-    for (int64_t first = 0; first < n_mine; first += m->batch.cap) {
-        gr_eval e = { .split = split,
-                      .n = n_mine - first < m->batch.cap ? n_mine - first : m->batch.cap };
+    GR_TRY(gr_trainer_open_feed(t, split));
+    GR_TRY(gr_loader_seek(f->loader, 0, 0));
+    for (;;) {
+        gr_eval e = { .split = split };
 
-        GR_TRY(run_batch(t, &e, first));
-        if (out) {
-            GR_TRY(t->recipe->predict(t->user, &e, out));
+        GR_TRY(gr_feed_next(f, &b));
+        if (!b)
+            return GR_OK;
+        if (b->n == 0)
             continue;
-        }
-        t->recipe->score(t->user, &e, m->counts);
-        GR_TRY(gr_step_read(t->step, "loss", (gr_vec){ &loss, 1, GR_F32 }));
-        m->counts[t->view.n_counts] += (double)loss * (double)e.n;
+        GR_TRY(run_batch(t, b, &e));
+        GR_TRY(out ? t->recipe->predict(t->user, &e, out) : score_batch(t, &e));
     }
-    return GR_OK;
 }
 
 gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction *out)
@@ -99,14 +106,15 @@ gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction 
 
 gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
 {
-    size_t n_sums = (size_t)t->view.n_counts + 1; /* and the loss */
-    double *sums = t->eval.counts;
+    size_t n_sums = (size_t)t->view.n_counts + N_EXTRA;
+    double *sums = t->eval.counts, *extra = sums + t->view.n_counts;
 
     memset(sums, 0, n_sums * sizeof(*sums));
     GR_TRY(gr_wrap(run_split(t, split, NULL), "evaluation"));
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ sums, n_sums, GR_F64 }, GR_REDUCE_SUM));
     t->recipe->measure(t->user, sums, out->values);
-    out->loss = sums[n_sums - 1] / (double)t->size[split];
+    out->n_samples = (int64_t)extra[SUM_SAMPLES];
+    out->loss = extra[SUM_LOSS] / extra[SUM_SAMPLES];
     return GR_OK;
 }
 

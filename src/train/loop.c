@@ -46,9 +46,11 @@ double gr_trainer_lr(const gr_trainer *t, int64_t step)
 
 static gr_status train(gr_trainer *t, double lr)
 {
+    const gr_named *feeds = t->feeds[GR_SPLIT_TRAIN].feeds;
+
     if (!t->check)
-        return gr_step_train(t->step, t->batch.feeds, t->view.n_feeds, lr);
-    GR_TRY(gr_step_run_checked(t->step, t->batch.feeds, t->view.n_feeds, lr, t->check));
+        return gr_step_train(t->step, feeds, t->view.n_feeds, lr);
+    GR_TRY(gr_step_run_checked(t->step, feeds, t->view.n_feeds, lr, t->check));
     if (t->check->kind == GR_CHECK_CLEAN)
         return GR_OK;
     t->told_all = true;
@@ -58,26 +60,29 @@ static gr_status train(gr_trainer *t, double lr)
 /* Micro-step `micro` of the epoch; adds its loss to *loss if that is wanted. */
 static gr_status micro_step(gr_trainer *t, int64_t micro, double lr, double *loss)
 {
-    int64_t count = gr_sampler_count(t->sampler), first = micro * t->o.batch_size;
-    int64_t n = count - first < t->o.batch_size ? count - first : t->o.batch_size;
+    const gr_loaded *b;
     float value;
 
-    gr_batch_resize(&t->batch, n);
-    for (int64_t i = 0; i < n; i++) {
-        gr_sample s = { .split = GR_SPLIT_TRAIN,
-                        .index = gr_sampler_at(t->sampler, first + i),
-                        .epoch = epoch_of(t, t->at),
-                        .seed = (uint64_t)t->o.seed };
-
-        GR_TRY(gr_batch_load(&t->batch, t->user, &s, i));
-    }
+    GR_TRY(gr_feed_next(&t->feeds[GR_SPLIT_TRAIN], &b));
+    GR_BUG_IF(!b || b->epoch != epoch_of(t, t->at) || b->number != micro);
+    t->data_ns += b->wait_ns;
     GR_TRY(train(t, lr));
-    t->n_samples += n * t->n_ranks; /* every rank has as many */
+    t->n_samples += b->n * t->n_ranks; /* every rank has as many */
     if (!loss)
         return GR_OK;
     GR_TRY(gr_step_read(t->step, "loss", (gr_vec){ &value, 1, GR_F32 }));
     *loss += (double)value;
     return GR_OK;
+}
+
+/* Where the run goes on. Samples are made ahead from here on. */
+gr_status gr_trainer_seek(gr_trainer *t)
+{
+    int64_t in_epoch = t->at % t->steps_per_epoch;
+
+    GR_TRY(gr_trainer_open_feed(t, GR_SPLIT_TRAIN));
+    return gr_loader_seek(t->feeds[GR_SPLIT_TRAIN].loader, epoch_of(t, t->at),
+                          in_epoch * t->o.accumulate);
 }
 
 /* A state that has lost its numbers is not saved, and training it further is a waste. */
@@ -102,7 +107,6 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
     int64_t in_epoch = t->at % t->steps_per_epoch;
     double lr = gr_trainer_lr(t, t->at), loss = 0;
 
-    gr_sampler_set_epoch(t->sampler, epoch_of(t, t->at));
     for (int64_t m = 0; m < t->o.accumulate; m++)
         GR_TRY(micro_step(t, in_epoch * t->o.accumulate + m, lr, want_loss ? &loss : NULL));
     t->at++;
@@ -213,6 +217,37 @@ static gr_status evaluate(gr_trainer *t)
     return GR_OK;
 }
 
+#define FEW_STEPS 5 /* no share of the time can be told from fewer */
+
+/* P29: after the first epoch that has some steps, what to change if it waited a lot. */
+static gr_status advise(gr_trainer *t)
+{
+    gr_pace_now now = now_of(t);
+    gr_text text = GR_TEXT_INIT;
+    double sum[2], most[2]; /* data, exchange; the least of it as a negative */
+    gr_pace_shares s;
+    gr_status st;
+
+    if (t->advised || t->at % t->steps_per_epoch != 0 || t->at - t->pace.began_at < FEW_STEPS)
+        return GR_OK;
+    t->advised = true;
+    gr_pace_measure(&t->pace, &now);
+    sum[0] = most[0] = gr_pace_data(&t->pace);
+    sum[1] = gr_pace_exchange(&t->pace);
+    most[1] = -sum[1];
+    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ sum, 2, GR_F64 }, GR_REDUCE_SUM));
+    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ most, 2, GR_F64 }, GR_REDUCE_MAX));
+    s = (gr_pace_shares){ sum[0] / t->n_ranks, most[0],   sum[1] / t->n_ranks, -most[1],
+                          t->n_workers,        t->n_cores };
+    gr_pace_advice(&s, &text);
+    st = gr_text_status(&text);
+    if (text.len > 0)
+        gr_trainer_say(t, "%s", gr_text_str(&text));
+    gr_text_fini(&text);
+    skip_time(t);
+    return st;
+}
+
 /* ---- the loop ---- */
 
 static bool saves_at(const gr_trainer *t, int64_t step)
@@ -265,6 +300,7 @@ static gr_status step_and_after(gr_trainer *t)
         GR_TRY(record(t));
     else if (gr_trainer_writes(t) && gr_progress_due(&t->progress))
         show_progress(t);
+    GR_TRY(advise(t));
     if (evaluates_at(t, next))
         GR_TRY(evaluate(t));
     if (saves_at(t, next)) {
@@ -316,6 +352,7 @@ gr_status gr_trainer_run(gr_trainer *t, int *signal)
 {
     gr_pace_now now = now_of(t);
 
+    GR_TRY(gr_trainer_seek(t));
     gr_pace_begin(&t->pace, &now, t->at);
     *signal = 0;
     while (t->at < t->end && *signal == 0) {

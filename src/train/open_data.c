@@ -4,7 +4,11 @@
  */
 #include "train/trainer.h"
 
+#include "backend/backend.h"
 #include "base/log.h"
+#include "data/sampler.h"
+#include "net/env.h"
+#include "step/inspect.h"
 #include "train/rate.h"
 
 #include <inttypes.h>
@@ -12,9 +16,9 @@
 
 /* A step takes whole batches, but for an epoch's last: otherwise it would learn from fewer
  * samples than it says. */
-static gr_status check_batch(const gr_trainer *t, int64_t count)
+static gr_status check_batch(const gr_trainer *t)
 {
-    int64_t a = t->o.accumulate;
+    int64_t a = t->o.accumulate, count = t->n_mine;
 
     if (t->size[GR_SPLIT_TRAIN] < t->n_ranks)
         return gr_fail(GR_ERR_ARG,
@@ -36,12 +40,17 @@ static gr_status check_batch(const gr_trainer *t, int64_t count)
     return GR_OK;
 }
 
+static void count_batches(gr_trainer *t)
+{
+    int64_t n = t->size[GR_SPLIT_TRAIN], batch = t->o.batch_size;
+
+    t->n_mine = (n + t->n_ranks - 1) / t->n_ranks;
+    t->n_batches = t->o.drop_last ? t->n_mine / batch : (t->n_mine + batch - 1) / batch;
+}
+
 static gr_status count_steps(gr_trainer *t)
 {
-    int64_t count = gr_sampler_count(t->sampler), batch = t->o.batch_size;
-    int64_t n_batches = t->o.drop_last ? count / batch : (count + batch - 1) / batch;
-
-    t->steps_per_epoch = n_batches / t->o.accumulate;
+    t->steps_per_epoch = t->n_batches / t->o.accumulate;
     t->n_micro = t->steps_per_epoch * t->o.accumulate;
     if (__builtin_mul_overflow(t->steps_per_epoch, t->o.epochs, &t->n_steps))
         return gr_fail(GR_ERR_ARG, "%" PRId64 " epochs of %" PRId64 " steps are too many",
@@ -50,22 +59,19 @@ static gr_status count_steps(gr_trainer *t)
     return gr_rate_schedule(&t->o, t->n_ranks, t->steps_per_epoch, t->n_steps, &t->schedule);
 }
 
-static uint64_t field_bytes(const gr_field *f)
-{
-    return (uint64_t)gr_shape_count(&f->shape) * gr_dtype_bytes(f->dtype);
-}
-
 /* Before anything is drawn or loaded: a host that cannot hold it says so at once. */
 static gr_status check_memory(const gr_trainer *t)
 {
     uint64_t order = (uint64_t)t->size[GR_SPLIT_TRAIN] * sizeof(int64_t), batches, needed;
-    uint64_t per_sample = 0;
+    uint64_t per_sample = 2 * gr_feed_sample_bytes(&t->view); /* to train, and to evaluate */
     uint64_t host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 
-    for (int i = 0; i < t->view.n_feeds; i++) /* one batch to train, one to evaluate */
-        per_sample += 2 * field_bytes(&t->view.feeds[i]);
-    for (int i = 0; i < t->view.n_outputs; i++)
-        per_sample += field_bytes(&t->view.outputs[i]);
+    per_sample *= t->n_workers > 0 ? 1 + (uint64_t)t->o.prefetch : 1;
+    for (int i = 0; i < t->view.n_outputs; i++) {
+        const gr_field *f = &t->view.outputs[i];
+
+        per_sample += (uint64_t)gr_shape_count(&f->shape) * gr_dtype_bytes(f->dtype);
+    }
     if (!__builtin_mul_overflow(per_sample, (uint64_t)t->o.batch_size, &batches) &&
         !__builtin_add_overflow(batches, order, &needed) && needed <= host)
         return GR_OK;
@@ -79,7 +85,7 @@ static gr_status check_memory(const gr_trainer *t)
 /* The order is padded with its own head to a multiple of the ranks, as PyTorch pads it. */
 static void warn_of_padding(const gr_trainer *t)
 {
-    int64_t n = t->size[GR_SPLIT_TRAIN], taken = gr_sampler_count(t->sampler) * t->n_ranks;
+    int64_t n = t->size[GR_SPLIT_TRAIN], taken = t->n_mine * t->n_ranks;
 
     if (gr_trainer_writes(t) && (taken - n) * 10 > n)
         gr_log(TRAIN, WARN,
@@ -89,27 +95,89 @@ static void warn_of_padding(const gr_trainer *t)
                n, t->n_ranks, taken - n, 100 * (double)(taken - n) / (double)n);
 }
 
+static gr_status open_training(gr_trainer *t)
+{
+    int64_t n = t->size[GR_SPLIT_TRAIN];
+
+    if (n < 1 || t->size[GR_SPLIT_VALID] < 1)
+        return gr_fail(GR_ERR_ARG, "recipe '%s' has %s samples", t->recipe->name,
+                       n < 1 ? "no training" : "no validation");
+    count_batches(t);
+    GR_TRY(check_batch(t));
+    GR_TRY(check_memory(t));
+    warn_of_padding(t);
+    GR_TRY(count_steps(t));
+    return gr_judge_init(&t->judge, &t->o, &t->view);
+}
+
+static void choose_workers(gr_trainer *t)
+{
+    gr_job job;
+    int n_local = gr_job_from_env(&job) == GR_OK && job.n_local > 0 ? job.n_local : t->n_ranks;
+
+    t->n_cores = gr_backend_cpu.count() / n_local;
+    t->n_workers =
+        t->o.num_workers >= 0 ? (int)t->o.num_workers : gr_loader_default_workers(n_local);
+}
+
 gr_status gr_trainer_open_data(gr_trainer *t)
 {
     gr_recipe_config rc = { .seed = (uint64_t)t->o.seed,
                             .n_train = t->o.n_train,
                             .n_valid = t->o.n_eval };
-    gr_sampler_config sc = { .rank = t->rank, .n_ranks = t->n_ranks, .seed = (uint64_t)t->o.seed };
 
+    choose_workers(t);
     GR_TRY(gr_wrap(t->recipe->create(&t->user, &rc), "recipe '%s'", t->recipe->name));
     GR_TRY(t->recipe->describe(t->user, &t->view));
     for (int split = 0; split < GR_N_SPLITS; split++)
         t->size[split] = t->recipe->size(t->user, (gr_split)split);
-    sc.n_samples = t->size[GR_SPLIT_TRAIN];
-    if (sc.n_samples < 1 || t->size[GR_SPLIT_VALID] < 1)
-        return gr_fail(GR_ERR_ARG, "recipe '%s' has %s samples", t->recipe->name,
-                       sc.n_samples < 1 ? "no training" : "no validation");
-    GR_TRY(check_batch(t, (sc.n_samples + t->n_ranks - 1) / t->n_ranks));
-    GR_TRY(check_memory(t));
-    GR_TRY(gr_sampler_create(&t->sampler, &sc));
-    warn_of_padding(t);
-    GR_TRY(count_steps(t));
-    GR_TRY(gr_judge_init(&t->judge, &t->o, &t->view));
-    GR_TRY(gr_batch_init(&t->batch, t->recipe, &t->view, t->o.batch_size));
+    GR_TRY(open_training(t));
     return gr_trainer_open_eval(t);
+}
+
+/* ---- batches ---- */
+
+int64_t gr_trainer_batch_size(const gr_trainer *t, gr_split split)
+{
+    int64_t own = split == GR_SPLIT_TRAIN   ? 0
+                  : split == GR_SPLIT_VALID ? t->o.valid_batch
+                                            : t->o.test_batch;
+
+    return own > 0 ? own : t->o.batch_size;
+}
+
+static gr_status open_order(const gr_trainer *t, gr_split split, gr_order_source **out)
+{
+    gr_batch_cut cut = { gr_trainer_batch_size(t, split), t->o.drop_last };
+    gr_sampler_config c = { .n_samples = t->size[split],
+                            .rank = t->rank,
+                            .n_ranks = t->n_ranks,
+                            .seed = (uint64_t)t->o.seed,
+                            .in_order = !t->o.shuffle };
+
+    if (split == GR_SPLIT_TRAIN)
+        return gr_order_shuffled(out, &c, cut);
+    return gr_order_exact(out, t->size[split], (gr_rank){ t->rank, t->n_ranks }, cut.batch_size);
+}
+
+gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split)
+{
+    bool trains = split == GR_SPLIT_TRAIN;
+    gr_device *d = gr_step_device(t->step);
+    gr_feed_config c = { .from = { .recipe = t->recipe,
+                                   .user = t->user,
+                                   .view = &t->view,
+                                   .split = split,
+                                   .seed = (uint64_t)t->o.seed },
+                         .device = t->o.pin_memory && !d->ops->is_host ? d : NULL,
+                         .n_workers = t->n_workers,
+                         .prefetch = (int)t->o.prefetch,
+                         .batches_per_epoch = trains ? t->n_micro : 0,
+                         .end_epoch = trains ? t->o.epochs : 1,
+                         .skips = t->o.on_bad_sample == GR_BAD_SKIP };
+
+    if (t->feeds[split].loader)
+        return GR_OK;
+    GR_TRY(open_order(t, split, &c.order));
+    return gr_feed_open(&t->feeds[split], &c);
 }

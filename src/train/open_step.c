@@ -68,7 +68,7 @@ static gr_status free_memory(const gr_trainer *t, size_t *n_free, int *n_sharing
     return d->ops->memory(d, n_free, &n_all);
 }
 
-static gr_status refuse_memory(gr_trainer *t, size_t n_free, size_t needed)
+static gr_status refuse_memory(gr_trainer *t, const gr_named *feeds, size_t n_free, size_t needed)
 {
     char need[GR_BYTES_TEXT], have[GR_BYTES_TEXT];
     gr_fit_config fit = GR_FIT_CONFIG_INIT;
@@ -80,7 +80,7 @@ static gr_status refuse_memory(gr_trainer *t, size_t n_free, size_t needed)
     gr_bytes_text(n_free, have);
     fit.limit_bytes = n_free;
     fit.max_batch = t->o.batch_size;
-    st = gr_step_fit_batch(t->step, t->batch.feeds, t->view.n_feeds, &fit, &batch, &n_bytes);
+    st = gr_step_fit_batch(t->step, feeds, t->view.n_feeds, &fit, &batch, &n_bytes);
     if (st == GR_OK)
         return gr_fail(GR_ERR_NOMEM,
                        "a step with batch_size %" PRId64 " needs %s on each rank, and %s are free; "
@@ -96,43 +96,45 @@ static gr_status refuse_memory(gr_trainer *t, size_t n_free, size_t needed)
 /* P20: what does not fit is refused before anything of that size is allocated. */
 static gr_status check_free(gr_trainer *t)
 {
+    gr_named feeds[GR_RECIPE_MAX_FEEDS];
     gr_memory_report r;
     size_t n_free = 0;
     int n_sharing = 1;
 
-    gr_batch_resize(&t->batch, t->o.batch_size);
-    GR_TRY(gr_step_memory_report(t->step, true, t->batch.feeds, t->view.n_feeds, &r));
+    GR_TRY(gr_feed_shapes(&t->view, t->o.batch_size, feeds));
+    GR_TRY(gr_step_memory_report(t->step, true, feeds, t->view.n_feeds, &r));
     GR_TRY(free_memory(t, &n_free, &n_sharing));
     t->memory_total = r.total;
     t->memory_free = n_free / (size_t)n_sharing;
     if (n_free == 0 || r.total <= t->memory_free)
         return GR_OK;
-    return refuse_memory(t, t->memory_free, r.total);
+    return refuse_memory(t, feeds, t->memory_free, r.total);
 }
 
 static gr_status plan_shape(gr_trainer *t, bool training, int64_t n)
 {
-    gr_batch *b = training ? &t->batch : &t->eval.batch;
+    gr_named feeds[GR_RECIPE_MAX_FEEDS];
 
     if (n < 1)
         return GR_OK;
-    gr_batch_resize(b, n);
-    return gr_step_plan(t->step, training, b->feeds, t->view.n_feeds);
+    GR_TRY(gr_feed_shapes(&t->view, n, feeds));
+    return gr_step_plan(t->step, training, feeds, t->view.n_feeds);
 }
 
 /* All shapes the run will meet: whole batches and the short last ones. */
 static gr_status plan_all(gr_trainer *t)
 {
-    int64_t count = gr_sampler_count(t->sampler), batch = t->o.batch_size;
+    int64_t count = t->n_mine, batch = t->o.batch_size;
     int64_t n_eval = gr_eval_count(t->size[GR_SPLIT_VALID], t->rank, t->n_ranks);
+    int64_t eval_batch = gr_trainer_batch_size(t, GR_SPLIT_VALID);
 
     GR_TRY(plan_shape(t, true, count < batch ? count : batch));
     if (t->n_micro * batch > count && count > batch)
         GR_TRY(plan_shape(t, true, count % batch));
     if (t->o.ema_decay > 0)
         GR_TRY(gr_step_use_ema(t->step, true));
-    GR_TRY(plan_shape(t, false, n_eval < batch ? n_eval : batch));
-    return plan_shape(t, false, n_eval > batch ? n_eval % batch : 0);
+    GR_TRY(plan_shape(t, false, n_eval < eval_batch ? n_eval : eval_batch));
+    return plan_shape(t, false, n_eval > eval_batch ? n_eval % eval_batch : 0);
 }
 
 static gr_status write_dot(gr_trainer *t)

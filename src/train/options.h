@@ -30,6 +30,8 @@ typedef enum gr_lr_scaling { GR_LR_NONE, GR_LR_LINEAR, GR_LR_SQRT } gr_lr_scalin
 /* Beside the kinds of gr_schedule_kind. */
 #define GR_SCHEDULE_PLATEAU ((int)GR_SCHEDULE_KIND_COUNT)
 
+typedef enum gr_bad_sample { GR_BAD_ERROR, GR_BAD_SKIP } gr_bad_sample;
+
 typedef enum gr_direction { GR_DIRECTION_AUTO, GR_DIRECTION_MAX, GR_DIRECTION_MIN } gr_direction;
 
 #define GR_LOG_LEVEL_AUTO 0
@@ -59,7 +61,10 @@ typedef struct gr_train_options {
     int64_t patience;    /* evaluations without a better value before the run ends; 0: never */
     double min_delta;    /* less than this is not better */
     int64_t seed, n_train, n_eval;
-    bool drop_last;
+    int64_t valid_batch, test_batch; /* per rank; 0: batch_size */
+    int64_t num_workers, prefetch;   /* workers -1: chosen */
+    bool pin_memory, drop_last, shuffle;
+    int on_bad_sample; /* gr_bad_sample */
     const char *device;
     int group; /* gr_group_kind */
     int64_t threads, timeout_s;

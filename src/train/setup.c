@@ -185,10 +185,10 @@ void gr_trainer_close(gr_trainer *t)
     gr_metrics_close(t->metrics);
     gr_trainer_release_folder(t);
     gr_snapshot_destroy(t->resumed);
+    for (int split = 0; split < GR_N_SPLITS; split++)
+        gr_feed_close(&t->feeds[split]); /* batches lie in the device's memory */
     gr_step_destroy(t->step);
     gr_trainer_close_eval(t);
-    gr_batch_fini(&t->batch);
-    gr_sampler_destroy(t->sampler);
     if (t->user)
         t->recipe->destroy(t->user);
     gr_pg_destroy(t->pg);

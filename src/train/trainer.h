@@ -10,14 +10,13 @@
 #define GR_TRAIN_TRAINER_H
 
 #include "base/arena.h"
-#include "data/sampler.h"
 #include "gradus/comm.h"
 #include "gradus/inspect.h"
 #include "gradus/schedule.h"
 #include "gradus/step.h"
 #include "track/metrics.h"
 #include "track/progress.h"
-#include "train/batch.h"
+#include "train/feed.h"
 #include "train/judge.h"
 #include "train/options.h"
 #include "train/pace.h"
@@ -26,14 +25,14 @@
 /* What an evaluation gave: values in the order of the recipe's metrics. */
 typedef struct gr_scores {
     double loss, values[GR_RECIPE_MAX_METRICS];
+    int64_t n_samples; /* that were evaluated, by all ranks */
 } gr_scores;
 
-/* Memory of evaluations: a batch, what the model made of it, and sums. */
+/* Memory of evaluations: what the model made of a batch, and sums. */
 typedef struct gr_eval_memory {
-    gr_batch batch;
+    int64_t max_batch; /* samples that there is room for */
     void *outputs[GR_RECIPE_MAX_OUTPUTS];
-    int64_t *index;
-    double *counts; /* view.n_counts, and the loss behind them */
+    double *counts; /* view.n_counts; behind them the loss and the samples */
 } gr_eval_memory;
 
 typedef struct gr_trainer {
@@ -50,8 +49,9 @@ typedef struct gr_trainer {
     void *user;          /* the recipe's */
     gr_recipe_view view; /* of the recipe */
     int64_t size[GR_N_SPLITS];
-    gr_sampler *sampler;
-    gr_batch batch;
+    gr_feed feeds[GR_N_SPLITS]; /* opened when they are needed */
+    int n_workers, n_cores;     /* loader threads of this rank; its share of the cores */
+    int64_t n_mine, n_batches;  /* of an epoch: samples and batches of this rank */
     gr_eval_memory eval;
 
     gr_step *step;
@@ -70,6 +70,7 @@ typedef struct gr_trainer {
     gr_metrics *metrics;  /* rank 0 */
     gr_progress progress; /* rank 0 */
     gr_pace pace;
+    bool advised;     /* what the first epoch taught was said */
     int64_t data_ns;  /* spent waiting for training samples */
     gr_scores scores; /* of the latest evaluation */
     bool has_scores;
@@ -100,6 +101,9 @@ void gr_trainer_close(gr_trainer *t);
 
 /* open_data.c */
 gr_status gr_trainer_open_data(gr_trainer *t) GR_MUST_CHECK;
+/* Batches of a split, from the start of an epoch's batch on: opened when it is not. */
+gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split) GR_MUST_CHECK;
+int64_t gr_trainer_batch_size(const gr_trainer *t, gr_split split);
 /* open_step.c: collective. */
 gr_status gr_trainer_open_step(gr_trainer *t) GR_MUST_CHECK;
 
@@ -135,6 +139,8 @@ int64_t gr_eval_count(int64_t n, int rank, int n_ranks);
 
 /* loop.c: the learning rate of a step, with what a plateau made of it. */
 double gr_trainer_lr(const gr_trainer *t, int64_t step);
+/* loop.c: samples from step t->at on; before the first gr_trainer_step(). */
+gr_status gr_trainer_seek(gr_trainer *t) GR_MUST_CHECK;
 /* loop.c: one step, collective; t->loss is new when want_loss. A checked one that finds
  * something is a failure, on every rank. */
 gr_status gr_trainer_step(gr_trainer *t, bool want_loss) GR_MUST_CHECK;
