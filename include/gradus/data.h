@@ -93,6 +93,182 @@ GR_API gr_status gr_image_write_labels(const char *path, const gr_image *img) GR
 /* The colour of a label, 0 to 255, in the PASCAL VOC map: 0 black, 1 dark red, 2 green ... */
 GR_API void gr_label_colour(int label, uint8_t rgb[3]);
 
+/* ---- Data sets ---------------------------------------------------------------------- */
+
+/*
+ * id, name in settings, what `path` is.
+ *
+ * folder    a folder per class; classes are the sorted folder names; sub folders are entered
+ * images    a folder of images without labels
+ * pairs     a folder of images, and `labels`, a folder of masks of the same stems; or a folder
+ *           that holds both: images|imgs and masks|labels|annotations|1st_manual
+ * drive     training/images + training/1st_manual and test/... (retinal vessels)
+ * list      a text file: "image label", "image mask" or "image" per line
+ * csv       the same as a table: path,label
+ * idx       MNIST: images file, with its labels beside it or in `labels`; or their folder; .gz
+ *           is read too
+ * cifar10, cifar100   the binary files, or their folder
+ * npy       an array [N, ...]; `labels` is one of N numbers or of masks [N, H, W]
+ * shards    what `gradus pack` wrote: a folder or one of its files
+ */
+#define GR_FORMAT_MAP(X)    \
+    X(AUTO, "auto")         \
+    X(FOLDER, "folder")     \
+    X(IMAGES, "images")     \
+    X(PAIRS, "pairs")       \
+    X(DRIVE, "drive")       \
+    X(LIST, "list")         \
+    X(CSV, "csv")           \
+    X(IDX, "idx")           \
+    X(CIFAR10, "cifar10")   \
+    X(CIFAR100, "cifar100") \
+    X(NPY, "npy")           \
+    X(SHARDS, "shards")
+
+typedef enum gr_format {
+#define X(id, name) GR_FORMAT_##id,
+    GR_FORMAT_MAP(X)
+#undef X
+        GR_FORMAT_COUNT
+} gr_format;
+
+GR_API const char *gr_format_name(gr_format f);
+/* GR_ERR_ARG names the nearest. */
+GR_API gr_status gr_format_find(const char *name, gr_format *out) GR_MUST_CHECK;
+
+typedef struct gr_dataset gr_dataset;
+
+typedef struct gr_dataset_config {
+    gr_format format;   /* AUTO looks at the path and what is in it */
+    const char *path;   /* required */
+    const char *labels; /* masks or labels, where they are apart; NULL: beside the images */
+    const char *root;   /* list and csv: names are relative to it; NULL: the file's folder */
+    /* "train", "valid" or "test": that part, where the path holds several (sub folders
+     * train|training, valid|val|validation, test|testing; files by their usual names).
+     * NULL: the path itself. */
+    const char *split;
+    /* list and csv: how a name becomes a path, "JPEGImages/{}.jpg"; NULL: as it is. With
+     * mask_pattern a line of one word is image and mask. */
+    const char *image_pattern, *mask_pattern;
+    gr_decode decode;    /* of images; the least size is ignored where there are masks */
+    gr_image_as mask_as; /* LABELS, or GRAY for maps of numbers that are no classes */
+    /* Take the class numbers of this data set (that of training): a class it does not know is
+     * an error, one that is missing here shifts nothing. NULL: from the data itself. */
+    const gr_dataset *classes_of;
+} gr_dataset_config;
+
+#define GR_DATASET_CONFIG_INIT                                                                    \
+    {                                                                                             \
+        .format = GR_FORMAT_AUTO, .decode = { .as = GR_IMAGE_STORED }, .mask_as = GR_IMAGE_LABELS \
+    }
+
+/* Lists or maps what the config names; decodes nothing. GR_ERR_IO for what is not there,
+ * GR_ERR_FORMAT for what cannot be understood (with file and line), GR_ERR_ARG for settings.
+ * An image without its mask, or a mask without its image, is an error that lists the first
+ * few. Caller owns *out; texts of the config are copied, classes_of is only looked at. */
+GR_API gr_status gr_dataset_open(gr_dataset **out, const gr_dataset_config *config) GR_MUST_CHECK;
+GR_API void gr_dataset_destroy(gr_dataset *ds); /* NULL is fine */
+/* Is there what the config names, the split above all? For "use the validation part if there is
+ * one"; only folders are looked at. */
+GR_API gr_status gr_dataset_has(const gr_dataset_config *config, bool *has) GR_MUST_CHECK;
+
+/* Some of the samples of a data set, in the order given; indices are copied and checked.
+ * Borrows `of`, which must outlive it. */
+GR_API gr_status gr_dataset_subset(gr_dataset **out, const gr_dataset *of, const int64_t *index,
+                                   int64_t n) GR_MUST_CHECK;
+
+GR_API gr_format gr_dataset_format(const gr_dataset *ds); /* never AUTO */
+GR_API int64_t gr_dataset_size(const gr_dataset *ds);
+/* One more than the greatest class, or the number of names; 0 without labels. */
+GR_API int gr_dataset_n_classes(const gr_dataset *ds);
+/* Borrowed; NULL where classes have no names. */
+GR_API const char *gr_dataset_class_name(const gr_dataset *ds, int c);
+/* The class of a sample; -1 without labels. 0 <= i < size here and below. */
+GR_API int gr_dataset_class(const gr_dataset *ds, int64_t i);
+GR_API bool gr_dataset_has_masks(const gr_dataset *ds);
+/* What the sample is called in messages and results ("cats/001.jpg", "t10k-images[17]"), cut
+ * at n_bytes; returns `text`. */
+#define GR_DATASET_NAME 512
+GR_API const char *gr_dataset_name(const gr_dataset *ds, int64_t i, char *text, size_t n_bytes);
+
+/* Decodes a sample's image, or its mask. Messages begin with the file and say which sample.
+ * GR_ERR_ARG where the data set holds none (an array of numbers that is no image). */
+GR_API gr_status gr_dataset_image(const gr_dataset *ds, int64_t i, gr_image *out) GR_MUST_CHECK;
+GR_API gr_status gr_dataset_mask(const gr_dataset *ds, int64_t i, gr_image *out) GR_MUST_CHECK;
+/* Both; different sizes are GR_ERR_FORMAT with both files and sizes. */
+GR_API gr_status gr_dataset_pair(const gr_dataset *ds, int64_t i, gr_image *image,
+                                 gr_image *mask) GR_MUST_CHECK;
+/* idx, CIFAR, npy: one sample as it is stored, without a copy. `mem` points into the mapped
+ * file and is valid until the data set is destroyed; it is aligned for its type. */
+GR_API gr_status gr_dataset_tensor(const gr_dataset *ds, int64_t i, const void **mem,
+                                   gr_dtype *dtype, gr_shape *shape) GR_MUST_CHECK;
+
+/* ---- Dividing data ------------------------------------------------------------------ */
+
+/* Sample numbers of each part; the arrays are owned by it. */
+typedef struct gr_division {
+    int64_t *train, *valid, *test;
+    int64_t n_train, n_valid, n_test;
+} gr_division;
+
+/* Shares of n samples at random: as torch.utils.data.random_split(range(n), [1 - valid - test,
+ * valid, test], Generator().manual_seed(seed)), number for number. GR_ERR_ARG for shares
+ * outside [0, 1) or when a part that was asked for would be empty. */
+GR_API gr_status gr_divide_ratio(gr_division *out, int64_t n, double valid, double test,
+                                 uint64_t seed) GR_MUST_CHECK;
+/* Fold number `fold` of k: every sample is in `valid` of exactly one fold. Folds differ by at
+ * most one sample. The order is drawn once, from the seed, equal for all folds. */
+GR_API gr_status gr_divide_folds(gr_division *out, int64_t n, int k, int fold,
+                                 uint64_t seed) GR_MUST_CHECK;
+GR_API void gr_division_fini(gr_division *d);
+
+/* ---- Arrays and tokens -------------------------------------------------------------- */
+
+/* A .npy file (versions 1 to 3), mapped. Types u1, b1, i4, i8, f2, f4, f8, little-endian; C
+ * order, or Fortran order where both are the same; others are refused by name. */
+typedef struct gr_array gr_array;
+
+GR_API gr_status gr_array_open(gr_array **out, const char *path) GR_MUST_CHECK;
+GR_API void gr_array_close(gr_array *a);
+/* Name (the path), type, shape and memory; borrowed from the array, read only. */
+GR_API const gr_named *gr_array_view(const gr_array *a);
+
+/* A file of token numbers, u16 or u32 one after the other without a header, mapped: one copy
+ * in memory for all ranks of a host. */
+typedef struct gr_tokens gr_tokens;
+
+/* token_bytes 2 or 4; 0 goes by the suffix .u16 or .u32. */
+GR_API gr_status gr_tokens_open(gr_tokens **out, const char *path, int token_bytes) GR_MUST_CHECK;
+GR_API void gr_tokens_close(gr_tokens *t);
+GR_API int64_t gr_tokens_count(const gr_tokens *t);
+/* n tokens from place `at` as i64. GR_ERR_ARG beyond the end, GR_ERR_FORMAT (with the place)
+ * for a token of n_vocab or more; n_vocab 0 checks nothing. Any thread. */
+GR_API gr_status gr_tokens_read(const gr_tokens *t, int64_t at, int64_t n, int64_t n_vocab,
+                                int64_t *dst) GR_MUST_CHECK;
+
+/* ---- Shards ------------------------------------------------------------------------- */
+
+typedef struct gr_pack_config {
+    gr_dataset_config source;
+    const char *out;    /* a folder that does not exist yet or is empty */
+    int64_t shard_size; /* samples a file; 0: 10000 */
+    int resize;         /* the shorter side becomes this if it is longer; 0: files as they are */
+} gr_pack_config;
+
+#define GR_PACK_CONFIG_INIT              \
+    {                                    \
+        .source = GR_DATASET_CONFIG_INIT \
+    }
+
+typedef struct gr_pack_result {
+    int64_t n_samples, n_shards;
+    int64_t n_bytes; /* of all shards */
+} gr_pack_result;
+
+/* Writes a data set as shards (docs/data.md), each aside and renamed. Every image is decoded
+ * once, so a broken file is found here: it ends the packing with its name. */
+GR_API gr_status gr_pack(const gr_pack_config *config, gr_pack_result *out) GR_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

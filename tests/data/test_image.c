@@ -8,6 +8,7 @@
 #include "base/outfile.h"
 #include "ckpt/zip.h"
 #include "data/codec.h"
+#include "data/shrink.h"
 
 #define FOLDER GR_TESTS_DIR "/golden/images/"
 
@@ -58,6 +59,42 @@ static void test_golden(void)
     GR_CHECK(n > 80);
     fclose(f);
     gr_image_fini(&img);
+}
+
+/* Every line of resize.txt. */
+static void test_sizes(void)
+{
+    FILE *f = fopen(FOLDER "resize.txt", "r");
+    gr_image img = GR_IMAGE_INIT, out = GR_IMAGE_INIT, tmp = GR_IMAGE_INIT;
+    char line[256], name[64], filter[16], path[512];
+    int n = 0;
+
+    GR_CHECK(f != NULL);
+    while (fgets(line, sizeof(line), f)) {
+        int height, width, channels;
+        uint32_t sum;
+
+        GR_CHECK_EQ(
+            sscanf(line, "%63s %15s %d %d %d %x", name, filter, &height, &width, &channels, &sum),
+            6);
+        snprintf(path, sizeof(path), FOLDER "%s", name);
+        GR_CHECK_OK(gr_image_read(&img, path, NULL));
+        if (strcmp(filter, "nearest") == 0)
+            GR_CHECK_OK(gr_image_pick(&out, &img, height, width));
+        else
+            GR_CHECK_OK(gr_image_shrink(&out, &img, height, width, &tmp));
+        GR_CHECK_EQ(out.channels, channels);
+        if (sum_of(&out) != sum) {
+            fprintf(stderr, "got sum %08x for: %s", sum_of(&out), line);
+            exit(1);
+        }
+        n++;
+    }
+    GR_CHECK(n > 10);
+    fclose(f);
+    gr_image_fini(&img);
+    gr_image_fini(&out);
+    gr_image_fini(&tmp);
 }
 
 /* A file cut anywhere is an error or, where only the end mark is gone, whole. */
@@ -238,6 +275,7 @@ static void test_allocations(void)
 int main(void)
 {
     test_golden();
+    test_sizes();
     test_cuts();
     test_refused();
     test_write();
