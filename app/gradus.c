@@ -8,7 +8,6 @@
 #include "recipe/recipes.h"
 #include "train/train.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,10 +38,10 @@ static int print_text(gr_text *t)
 {
     gr_status st = gr_text_status(t);
 
-    if (fputs(gr_text_str(t), stdout) == EOF && st == GR_OK)
-        st = gr_fail(GR_ERR_IO, "cannot write the output: %s", strerror(errno));
+    if (st == GR_OK)
+        st = gr_stream_write(stdout, gr_text_str(t), t->len);
     gr_text_fini(t);
-    return end_output(st);
+    return exit_code(st, 0);
 }
 
 static int wants_help(const gr_command *c)
@@ -116,7 +115,8 @@ static const struct command {
     { "debug", "find the first value that is not finite: gradus debug --nan RECIPE", run_debug,
       help_debug },
     { "bench", "measure this machine with this program", run_bench, help_bench },
-    { "help", "this text, or that of a command: gradus help train", run_help, run_help },
+    { "help", "this text, that of a command (help train), or all names of settings (help keys)",
+      run_help, run_help },
     { "version", "print the version", run_version, run_version },
 };
 
@@ -146,9 +146,20 @@ static int unknown_command(const char *word)
     return EXIT_USAGE;
 }
 
+static int help_keys(void)
+{
+    gr_text t = GR_TEXT_INIT;
+    gr_status st = gr_keys_help(&t);
+
+    return st == GR_OK ? print_text(&t) : exit_code(st, 0);
+}
+
 static int run_help(const gr_command *c)
 {
     const struct command *about;
+
+    if (c->argc > 0 && strcmp(c->argv[0], "keys") == 0)
+        return help_keys();
 
     if (c->argc > 0 && c->argv[0][0] != '-') {
         gr_command rest = *c;

@@ -29,6 +29,21 @@ gr_status gr_stream_flush(FILE *out)
     return lost ? gr_fail(GR_ERR_IO, "cannot write the output: a part of it is lost") : GR_OK;
 }
 
+gr_status gr_stream_write(FILE *out, const char *text, size_t n)
+{
+    size_t at = 0;
+
+    GR_TRY(gr_stream_flush(out));
+    while (at < n) {
+        ssize_t done = write(fileno(out), text + at, n - at);
+
+        if (done < 0 && errno != EINTR)
+            return gr_fail(GR_ERR_IO, "cannot write the output: %s", strerror(errno));
+        at += done > 0 ? (size_t)done : 0;
+    }
+    return GR_OK;
+}
+
 bool gr_terminal_redraws(int fd)
 {
     const char *term = getenv("TERM");

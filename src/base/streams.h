@@ -20,6 +20,9 @@ gr_status gr_streams_open(void) GR_MUST_CHECK;
 /* Flushes `out`; GR_ERR_IO when something that was written to it got lost, now or before. */
 gr_status gr_stream_flush(FILE *out) GR_MUST_CHECK;
 
+/* Text in one piece, past the buffer: a reader that leaves early (`| grep -q`) has it all. */
+gr_status gr_stream_write(FILE *out, const char *text, size_t n) GR_MUST_CHECK;
+
 /* A terminal on which a line can be drawn over; not one that is called dumb (TERM). */
 bool gr_terminal_redraws(int fd);
 

@@ -106,7 +106,7 @@ static const char *schedule_text(const gr_trainer *t, gr_text *out)
         gr_text_add(out, gr_schedule_name(s->kind));
     if (s->kind == GR_SCHEDULE_COSINE || s->kind == GR_SCHEDULE_POLYNOMIAL)
         gr_text_addf(out, " to %g", s->floor);
-    if (t->o.warmup_steps > s->n_warmup)
+    if (t->o.warmup_epochs <= 0 && t->o.warmup_steps > s->n_warmup)
         gr_text_addf(out, " (warm-up of %" PRId64 " cut to the run)", t->o.warmup_steps);
     return gr_text_str(out);
 }

@@ -149,7 +149,7 @@ static gr_status take_settings(gr_trainer *t)
     if (strcmp(recipe, t->recipe->name) != 0)
         return gr_fail(GR_ERR_ARG, "the run is of recipe '%s', not '%s'", recipe, t->recipe->name);
     GR_TRY(check_number(t->resumed, KEY_RANKS, t->n_ranks, "rank(s)"));
-    return gr_train_options_resume(&t->o, t->arena, t->recipe, config, t->argc, t->argv);
+    return gr_train_options_resume(&t->o, t->recipe, config, t->argc, t->argv);
 }
 
 gr_status gr_trainer_load(gr_trainer *t)

@@ -259,7 +259,8 @@ static bool evaluates_at(const gr_trainer *t, int64_t step)
 {
     if (step == t->end)
         return true;
-    return t->o.eval_every > 0 && step % (t->steps_per_epoch * t->o.eval_every) == 0;
+    return t->o.val_interval.n > 0 &&
+           step % (t->o.val_interval.n * (t->o.val_interval.epochs ? t->steps_per_epoch : 1)) == 0;
 }
 
 static bool records_at(const gr_trainer *t, int64_t step)

@@ -113,7 +113,8 @@ static gr_status open_training(gr_trainer *t)
 static void choose_workers(gr_trainer *t)
 {
     gr_job job;
-    int n_local = gr_job_from_env(&job) == GR_OK && job.n_local > 0 ? job.n_local : t->n_ranks;
+    int n_local =
+        gr_job_ranks_from_env(&job) == GR_OK && job.n_local > 0 ? job.n_local : t->n_ranks;
 
     t->n_cores = gr_backend_cpu.count() / n_local;
     t->n_workers =
@@ -124,7 +125,8 @@ gr_status gr_trainer_open_data(gr_trainer *t)
 {
     gr_recipe_config rc = { .seed = (uint64_t)t->o.seed,
                             .n_train = t->o.n_train,
-                            .n_valid = t->o.n_eval };
+                            .n_valid = t->o.n_eval,
+                            .settings = t->o.settings };
 
     choose_workers(t);
     GR_TRY(gr_wrap(t->recipe->create(&t->user, &rc), "recipe '%s'", t->recipe->name));

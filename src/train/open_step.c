@@ -63,7 +63,7 @@ static gr_status free_memory(const gr_trainer *t, size_t *n_free, int *n_sharing
     size_t n_all = 0;
     gr_job job;
 
-    GR_TRY(gr_job_from_env(&job));
+    GR_TRY(gr_job_ranks_from_env(&job));
     *n_sharing = d->ops->is_host && job.n_local > 0 ? job.n_local : 1;
     return d->ops->memory(d, n_free, &n_all);
 }

@@ -136,6 +136,16 @@ static gr_status read_milestones(const char *text, gr_schedule *s)
     return GR_OK;
 }
 
+/* Steps of the warm-up, never more than the run has. */
+static int64_t warmup_steps(const gr_train_options *o, int64_t steps_per_epoch, int64_t n_steps)
+{
+    double n = (double)o->warmup_steps;
+
+    if (o->warmup_epochs > 0)
+        n = ceil(o->warmup_epochs * (double)steps_per_epoch);
+    return n < (double)n_steps ? (int64_t)n : n_steps;
+}
+
 gr_status gr_rate_schedule(const gr_train_options *o, int n_ranks, int64_t steps_per_epoch,
                            int64_t n_steps, gr_schedule *out)
 {
@@ -144,13 +154,12 @@ gr_status gr_rate_schedule(const gr_train_options *o, int n_ranks, int64_t steps
     s.kind =
         o->schedule == GR_SCHEDULE_PLATEAU ? GR_SCHEDULE_CONSTANT : (gr_schedule_kind)o->schedule;
     s.lr = o->lr * gr_rate_factor(o, (gr_lr_scaling)o->lr_scaling, n_ranks);
-    s.n_warmup = o->warmup_steps < n_steps ? o->warmup_steps : n_steps;
+    s.n_warmup = warmup_steps(o, steps_per_epoch, n_steps);
+    s.warmup_at_0 = o->warmup_at_0;
     s.n_steps = n_steps;
     s.tick = o->lr_by_epoch ? steps_per_epoch : 1;
     s.floor = o->lr_min;
-    s.factor = o->lr_gamma;
-    if (s.kind == GR_SCHEDULE_RESTARTS && s.factor < 1)
-        s.factor = 1; /* a default for the others; periods do not shrink */
+    s.factor = s.kind == GR_SCHEDULE_RESTARTS ? o->lr_t_mult : o->lr_gamma;
     s.period = o->lr_period;
     s.power = o->lr_power;
     if (s.kind == GR_SCHEDULE_MULTISTEP)

@@ -7,11 +7,12 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/option.h"
 #include "base/outfile.h"
 #include "base/streams.h"
 #include "comm/pg.h"
 #include "net/env.h"
+#include "train/config/process.h"
+#include "train/config/request.h"
 #include "train/rate.h"
 
 #include <inttypes.h>
@@ -22,56 +23,23 @@
 
 /* ---- recipe and settings ---- */
 
-#define MAX_RECIPES 64
-
-static gr_status unknown_recipe(const gr_command *c, const char *word)
-{
-    const char *names[MAX_RECIPES + 1] = { NULL };
-    const char *near;
-
-    for (int i = 0; i < MAX_RECIPES && c->recipes[i]; i++)
-        names[i] = c->recipes[i]->name;
-    near = gr_nearest(word, names);
-    if (near)
-        return gr_fail(GR_ERR_ARG, "there is no recipe '%s'; did you mean '%s'?", word, near);
-    return gr_fail(GR_ERR_ARG, "there is no recipe '%s'; 'gradus help train' lists them", word);
-}
-
-/* The recipe is the first word that is neither option nor value; t->argv are the others. */
-static gr_status pick_word(gr_trainer *t, const char **word)
-{
-    const gr_command *c = t->command;
-    int at;
-
-    GR_TRY(gr_train_options_skip(t->arena, c->argc, c->argv, &at));
-    if (at == c->argc)
-        return gr_fail(GR_ERR_ARG, "say what to train: 'gradus train RECIPE'; 'gradus help train' "
-                                   "lists the recipes");
-    *word = c->argv[at];
-    t->argc = c->argc - 1;
-    t->argv = gr_arena_array(t->arena, (size_t)c->argc, sizeof(*t->argv));
-    if (!t->argv)
-        return GR_ERR_NOMEM;
-    memcpy(t->argv, c->argv, (size_t)at * sizeof(*t->argv));
-    memcpy(t->argv + at, c->argv + at + 1, (size_t)(t->argc - at) * sizeof(*t->argv));
-    return GR_OK;
-}
-
 static gr_status pick_recipe(gr_trainer *t)
 {
-    const gr_command *c = t->command;
-    const char *word = "";
+    gr_request r;
+    gr_status st;
 
-    GR_TRY(pick_word(t, &word));
-    for (int i = 0; c->recipes[i]; i++)
-        if (strcmp(c->recipes[i]->name, word) == 0)
-            t->recipe = c->recipes[i];
-    if (!t->recipe)
-        return unknown_recipe(c, word);
-    if (t->recipe->abi != GR_RECIPE_ABI)
-        return gr_fail(GR_ERR_ARG, "recipe '%s' was built for interface %u, this program has %u",
-                       word, (unsigned)t->recipe->abi, (unsigned)GR_RECIPE_ABI);
-    return GR_OK;
+    GR_TRY_GOTO(st, gr_request_read(&r, t->command), done);
+    GR_TRY_GOTO(st, gr_request_recipe(&r, t->command, &t->recipe), done);
+    t->argc = r.argc;
+    t->argv = gr_arena_array(t->arena, (size_t)r.argc + 1, sizeof(*t->argv));
+    if (!t->argv)
+        st = GR_ERR_NOMEM;
+    else
+        memcpy(t->argv, r.argv, (size_t)r.argc * sizeof(*t->argv));
+
+done:
+    gr_request_fini(&r);
+    return st;
 }
 
 static gr_status join_group(gr_trainer *t)
@@ -85,6 +53,7 @@ static gr_status join_group(gr_trainer *t)
         gr_log_set_level((gr_log_level)(t->o.log_level - 1));
     config.timeout_ms =
         (int)(t->o.timeout_s * 1000 > 2000000000 ? 2000000000 : t->o.timeout_s * 1000);
+    config.transport = t->o.comm;
     GR_TRY(gr_pg_create(&t->pg, &config));
     t->rank = gr_pg_rank(t->pg);
     t->n_ranks = gr_pg_size(t->pg);
@@ -97,7 +66,6 @@ static gr_status compare_settings(gr_trainer *t)
     gr_text text = GR_TEXT_INIT;
     gr_status st;
 
-    gr_text_addf(&text, "recipe = %s\n", t->recipe->name);
     gr_train_options_record(&t->o, GR_RECORD_COMPARE, &text);
     st = gr_text_status(&text);
     if (st == GR_OK && t->n_ranks > 1) {
@@ -116,8 +84,7 @@ static gr_status write_config(const gr_trainer *t, const char *path)
     gr_outfile *f;
     gr_status st;
 
-    gr_text_addf(&text, "# gradus %s\nrecipe: %s\nn_ranks: %d\n", GR_VERSION, t->recipe->name,
-                 t->n_ranks);
+    gr_text_addf(&text, "# gradus %s, %d rank(s)\n", GR_VERSION, t->n_ranks);
     gr_train_options_record(&t->o, GR_RECORD_YAML, &text);
     st = gr_text_status(&text);
     if (st == GR_OK)
@@ -162,8 +129,9 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
     *t = (gr_trainer){ .command = c, .saved_at = -1, .lock = -1, .loss = (double)NAN };
     GR_TRY(gr_arena_create(&t->arena));
     GR_TRY(pick_recipe(t));
-    gr_train_options_init(&t->o, t->recipe);
-    GR_TRY(gr_train_options_parse(&t->o, t->arena, t->argc, t->argv));
+    GR_TRY(gr_train_options_init(&t->o, t->recipe));
+    GR_TRY(gr_train_options_parse(&t->o, t->argc, t->argv));
+    GR_TRY(gr_train_options_process(&t->o));
     GR_TRY(join_group(t));
     open_progress(t);
     GR_TRY(compare_settings(t));
@@ -192,5 +160,6 @@ void gr_trainer_close(gr_trainer *t)
     if (t->user)
         t->recipe->destroy(t->user);
     gr_pg_destroy(t->pg);
+    gr_train_options_fini(&t->o);
     gr_arena_destroy(t->arena);
 }

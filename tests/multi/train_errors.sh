@@ -21,9 +21,9 @@ refused 2 "no command 'trian'; did you mean 'train'" "$gradus" trian
 refused 2 "no recipe 'shape'; did you mean 'shapes'" "$gradus" train shape
 refused 2 "say what to train" "$gradus" train
 refused 2 "did you mean '--batch_size'" "$gradus" train shapes --batch_sise 3
-refused 2 "'--lr': 'fast' is no number" "$gradus" train shapes --learning_rate fast
-refused 2 "'--epochs': '0' is not between 1" "$gradus" train shapes --num-epochs=0
-refused 2 "option '--output_dir' is empty" "$gradus" train shapes --output_dir ""
+refused 2 "flag '--learning_rate': 'fast' is no number" "$gradus" train shapes --learning_rate fast
+refused 2 "flag '--num-epochs': '0' is less than 1" "$gradus" train shapes --num-epochs=0
+refused 2 "flag '--output_dir': is empty" "$gradus" train shapes --output_dir ""
 refused 2 "'--group': 'foo' is none of auto|nccl|ipc" "$gradus" train shapes --group foo
 refused 2 "beta1 is 1, must be at least 0 and less than 1" "$gradus" train shapes --beta1 1
 refused 2 "beta2 is 1, must be" "$gradus" train shapes --beta2=1 --optim adamw
@@ -46,7 +46,7 @@ refused 1 "cannot make folder 'plain'" "$gradus" train shapes --output_dir plain
 refused 2 "half-set\|WORLD_SIZE" env RANK=0 "$gradus" train shapes --output_dir d
 
 refused 0 "usage: gradus train RECIPE" "$gradus" train --help
-refused 0 "--use_amp = --amp=auto" "$gradus" help train shapes
+refused 0 "^use_amp  *train.amp = auto" "$gradus" help keys
 refused 0 "gradus bench step MODEL" "$gradus" bench -h
 refused 0 "^gradus [0-9]" "$gradus" --version
 

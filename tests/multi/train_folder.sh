@@ -9,7 +9,7 @@ trap 'jobs -p | xargs -r kill -KILL 2>/dev/null || true; rm -rf "$folder"' EXIT
 cd "$folder"
 small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 2 --progress plain)
 # Steps until a signal comes: a run that is certainly still there.
-endless=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 1000000 --eval_every 0
+endless=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 1000000 --val_interval 0
     --save_every 0 --log_every 1 --progress plain)
 wait_for() { # PATTERN FILE
     for _ in $(seq 1 1000); do

@@ -38,7 +38,7 @@ grep -q 'batch 32 x 2 ranks x 2 accumulation = 128' bf16.whole.log || fail "effe
 grep -q '^Done after .* on 203 held-out samples: accuracy [0-9.]*%, validation loss' plain.whole.log || fail "last lines"
 grep -q "^To train on from here: .*gradrun --nproc-per-node 2 .*--resume" plain.whole.log ||
     fail "no resume command"
-grep -q '^lr: 0.05$' fp16.parts/config.yaml || fail "settings were not taken over"
+grep -q '^  lr: 0.05$' fp16.parts/config.yaml || fail "settings were not taken over"
 
 # The records of both runs agree but for the speed.
 for run in whole parts; do

@@ -8,7 +8,7 @@ folder=$(mktemp -d "$PWD/run.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 words=(train shapes --device cpu --n_train 600 --n_eval 100 --batch_size 32 --epochs 1
-       --save_every 0 --eval_every 0 --progress plain)
+       --save_every 0 --val_interval 0 --progress plain)
 
 over() { # NAME RANKS
     GR_COMM=$1 "$GR_BIN/gradrun" --nproc-per-node "$2" "$GR_BIN/gradus" "${words[@]}" \

@@ -10,6 +10,7 @@ static gr_train_options settings(double lr, int rule)
                                .lr = lr,
                                .lr_scaling = rule,
                                .lr_gamma = 0.1,
+                               .lr_t_mult = 1,
                                .lr_period = 30,
                                .lr_power = 1,
                                .schedule = GR_SCHEDULE_COSINE };

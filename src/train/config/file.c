@@ -25,14 +25,15 @@ static gr_status put_entry(gr_settings *s, const gr_tree_entry *e, const char *p
     const gr_way *way = gr_settings_way(s, path, strlen(path));
     bool is_tree = way && s->slots[way->slot].key->kind == GR_KEY_TREE;
     bool is_map = e->value->type == GR_TREE_MAP;
+    bool is_empty = e->value->type == GR_TREE_NULL && e->value->empty;
 
-    if (way && (is_tree || !is_map))
+    if (way && (is_tree || !is_map) && !(is_empty && gr_settings_is_group(s, path)))
         return gr_settings_put(s, way, e->value, &from);
     if (gr_settings_is_group(s, path))
         return put_group(s, e->value, &from);
     if (way)
         return gr_settings_put(s, way, e->value, &from);
-    return gr_settings_unknown(s, &from, path);
+    return s->is_lenient ? GR_OK : gr_settings_unknown(s, &from, path);
 }
 
 /* Recursion is bounded by the depth that reading allows. */

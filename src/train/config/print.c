@@ -61,12 +61,12 @@ static void add_tree(gr_text *out, const gr_tree *t)
     gr_text_add(out, is_map ? "}" : "]");
 }
 
-static void add_span(gr_text *out, const gr_value *v)
+static void add_span(gr_text *out, const gr_setting *v)
 {
     gr_text_addf(out, "%" PRId64 "%s", v->ints[0], v->ints[1] ? " epochs" : " steps");
 }
 
-static void add_list(const gr_key *key, const gr_value *v, gr_text *out)
+static void add_list(const gr_key *key, const gr_setting *v, gr_text *out)
 {
     gr_text_add(out, "[");
     for (int i = 0; i < v->n; i++) {
@@ -81,7 +81,7 @@ static void add_list(const gr_key *key, const gr_value *v, gr_text *out)
     gr_text_add(out, "]");
 }
 
-void gr_value_print(const gr_key *key, const gr_value *v, gr_value_form form, gr_text *out)
+void gr_setting_print(const gr_key *key, const gr_setting *v, gr_setting_form form, gr_text *out)
 {
     bool is_list =
         key->kind == GR_KEY_INTS || key->kind == GR_KEY_F64S || key->kind == GR_KEY_TEXTS;

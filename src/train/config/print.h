@@ -9,13 +9,13 @@
 extern "C" {
 #endif
 
-typedef enum gr_value_form {
+typedef enum gr_setting_form {
     GR_FORM_LINE, /* as a flag takes it, in one line */
     GR_FORM_YAML  /* as a file takes it: texts between quotes */
-} gr_value_form;
+} gr_setting_form;
 
 /* Reads back as the same value. Nothing when there is none. */
-void gr_value_print(const gr_key *key, const gr_value *v, gr_value_form form, gr_text *out);
+void gr_setting_print(const gr_key *key, const gr_setting *v, gr_setting_form form, gr_text *out);
 
 #ifdef __cplusplus
 }

@@ -31,13 +31,14 @@ void gr_settings_destroy(gr_settings *s)
 {
     if (!s)
         return;
+    gr_settings_destroy(s->before);
     gr_arena_destroy(s->arena);
     gr_free(s->slots);
     gr_free(s->ways);
     gr_free(s);
 }
 
-static const gr_way *exact_way(const gr_settings *s, const char *name)
+static gr_way *find_way(const gr_settings *s, const char *name)
 {
     for (int i = 0; i < s->n_ways; i++)
         if (gr_same_name(s->ways[i].alias.name, name))
@@ -47,7 +48,7 @@ static const gr_way *exact_way(const gr_settings *s, const char *name)
 
 static gr_status add_way(gr_settings *s, const gr_alias *alias, int slot)
 {
-    const gr_way *before = exact_way(s, alias->name);
+    const gr_way *before = find_way(s, alias->name);
 
     if (before && before->slot == slot)
         return GR_OK;
@@ -96,8 +97,11 @@ gr_status gr_settings_link(gr_settings *s)
 {
     for (const gr_alias *a = s->names.aliases; a && a->name; a++) {
         const gr_slot *slot = gr_settings_slot(s, a->key);
+        gr_way *before = find_way(s, a->name);
 
-        if (slot && !exact_way(s, a->name))
+        if (before && a->on && slot == &s->slots[before->slot])
+            before->alias = *a;   /* one of the slot's own names can go without a value */
+        else if (slot && !before) /* names of the recipe win */
             GR_TRY(add_way(s, a, (int)(slot - s->slots)));
     }
     return GR_OK;
@@ -198,12 +202,12 @@ gr_status gr_settings_put(gr_settings *s, const gr_way *way, const gr_tree *t,
                           const gr_origin *from)
 {
     gr_slot *slot = &s->slots[way->slot];
-    gr_value v;
+    gr_setting v;
 
     if (from->kind == GR_FROM_FILE && slot->origin.kind == GR_FROM_FILE)
         return refuse_twice(slot, from);
     GR_TRY(gr_settings_wrap(follow_switch(s, &way->alias, t, &t), from));
-    GR_TRY(gr_settings_wrap(gr_value_read(s->arena, slot->key, t, &v), from));
+    GR_TRY(gr_settings_wrap(gr_setting_read(s->arena, slot->key, t, &v), from));
     if (from->kind < slot->origin.kind || (v.n == 0 && t->type == GR_TREE_NULL))
         return GR_OK; /* null leaves the default */
     slot->value = v;
@@ -218,7 +222,7 @@ gr_status gr_settings_put_word(gr_settings *s, const gr_way *way, const char *wo
     const gr_key *key = way->alias.on && way->alias.off ? &as_switch : s->slots[way->slot].key;
     gr_tree *t = NULL;
 
-    GR_TRY(gr_settings_wrap(gr_value_word(s->arena, key, word, &t), from));
+    GR_TRY(gr_settings_wrap(gr_setting_word(s->arena, key, word, &t), from));
     return gr_settings_put(s, way, t, from);
 }
 

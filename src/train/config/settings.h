@@ -40,7 +40,7 @@ typedef struct gr_origin {
 typedef struct gr_slot {
     const gr_key *key;
     gr_origin origin;
-    gr_value value;
+    gr_setting value;
 } gr_slot;
 
 /* A way to a slot. */
@@ -80,6 +80,8 @@ struct gr_settings {
     gr_way *ways; /* every known name: the slots' own first */
     int n_ways, cap_ways;
     gr_names names;
+    bool is_lenient;     /* names that are not known are passed over */
+    gr_settings *before; /* replaced by this one; lives on for the texts that were handed out */
 };
 
 /* Empty, with these tables; aliases become ways by gr_settings_link(). */
@@ -118,10 +120,10 @@ gr_status gr_settings_wrap(gr_status st, const gr_origin *from);
 void gr_origin_print(const gr_origin *o, gr_text *out);
 
 /* words.c: words from the command line. A word that is neither flag nor value goes to
- * extra() (or is refused when that is NULL). A word that is_apart() is no value for a flag that
- * can go without one. */
+ * extra() (or is refused when that is NULL); after_unknown: it may be the value of a flag that
+ * was passed over. A word that is_apart() is no value for a flag that can go without one. */
 typedef struct gr_words {
-    gr_status (*extra)(void *arg, const char *word);
+    gr_status (*extra)(void *arg, const char *word, bool after_unknown);
     bool (*is_apart)(void *arg, const char *word);
     void *arg;
 } gr_words;

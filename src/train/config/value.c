@@ -192,7 +192,7 @@ static gr_status refuse(const gr_tree *t, const char *why)
     return gr_fail(GR_ERR_ARG, "'%.200s' %s", gr_scalar_show(t), why);
 }
 
-static gr_status read_choice(const gr_key *key, const gr_tree *t, gr_value *v, int i)
+static gr_status read_choice(const gr_key *key, const gr_tree *t, gr_setting *v, int i)
 {
     const char *why = why_no_scalar(t, false);
     int number;
@@ -206,7 +206,7 @@ static gr_status read_choice(const gr_key *key, const gr_tree *t, gr_value *v, i
     return GR_OK;
 }
 
-static gr_status read_number(const gr_key *key, const gr_tree *t, gr_value *v, int i)
+static gr_status read_number(const gr_key *key, const gr_tree *t, gr_setting *v, int i)
 {
     bool whole = key->kind == GR_KEY_INT || key->kind == GR_KEY_INTS;
     const char *why = whole ? gr_scalar_int(t, &v->ints[i]) : gr_scalar_f64(t, &v->f64s[i]);
@@ -218,7 +218,7 @@ static gr_status read_number(const gr_key *key, const gr_tree *t, gr_value *v, i
     return check_range(key, v->f64s[i], t->text);
 }
 
-static gr_status read_other(const gr_key *key, const gr_tree *t, gr_value *v)
+static gr_status read_other(const gr_key *key, const gr_tree *t, gr_setting *v)
 {
     const char *why = NULL;
     gr_span span = { 0 };
@@ -237,7 +237,7 @@ static gr_status read_other(const gr_key *key, const gr_tree *t, gr_value *v)
     return why ? refuse(t, why) : GR_OK;
 }
 
-static gr_status read_item(gr_arena *a, const gr_key *key, const gr_tree *t, gr_value *v, int i)
+static gr_status read_item(gr_arena *a, const gr_key *key, const gr_tree *t, gr_setting *v, int i)
 {
     switch (key->kind) {
     case GR_KEY_INT:
@@ -265,16 +265,16 @@ static bool is_list(const gr_key *key)
     return key->kind == GR_KEY_INTS || key->kind == GR_KEY_F64S || key->kind == GR_KEY_TEXTS;
 }
 
-gr_status gr_value_read(gr_arena *a, const gr_key *key, const gr_tree *t, gr_value *out)
+gr_status gr_setting_read(gr_arena *a, const gr_key *key, const gr_tree *t, gr_setting *out)
 {
     bool many = is_list(key) && t->type == GR_TREE_LIST;
     int n = many ? t->n : 1;
-    gr_value v = { .tree = t, .n = n };
+    gr_setting v = { .tree = t, .n = n };
 
     if (t->type == GR_TREE_NULL) {
         if (t->empty)
             return gr_fail(GR_ERR_ARG, "has no value; write null where the default is meant");
-        *out = (gr_value){ .tree = t };
+        *out = (gr_setting){ .tree = t };
         return GR_OK;
     }
     v.ints = gr_arena_array(a, (size_t)n + 1, sizeof(*v.ints)); /* an interval takes two */
@@ -313,7 +313,7 @@ static gr_status split_list(gr_arena *a, const char *word, gr_tree *list)
     return GR_OK;
 }
 
-gr_status gr_value_word(gr_arena *a, const gr_key *key, const char *word, gr_tree **out)
+gr_status gr_setting_word(gr_arena *a, const gr_key *key, const char *word, gr_tree **out)
 {
     bool many = is_list(key);
 

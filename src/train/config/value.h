@@ -3,6 +3,7 @@
 #define GR_TRAIN_CONFIG_VALUE_H
 
 #include "train/config/tree.h"
+#include "train/options.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,30 +22,25 @@ enum {
     GR_KEY_BYTES                   /* "24GiB", "512MB", a number of bytes */
 };
 
-typedef struct gr_span {
-    int64_t n;   /* 0: never */
-    bool epochs; /* otherwise optimiser steps */
-} gr_span;
-
 /* A value of any kind. A scalar is a list of one; not given: n is 0. */
-typedef struct gr_value {
+typedef struct gr_setting {
     int n;
     int64_t *ints; /* INT, CHOICE (number), BOOL, SPAN (n and 1 for epochs), BYTES */
     double *f64s;  /* F64, and INT again */
     const char **texts;
     const gr_tree *tree;
-} gr_value;
+} gr_setting;
 
 /*
  * Reads `t` as the key says. On failure the message has no place in it: who calls knows where
  * it stands. GR_TREE_NULL gives a value with n 0.
  */
-gr_status gr_value_read(gr_arena *a, const gr_key *key, const gr_tree *t,
-                        gr_value *out) GR_MUST_CHECK;
+gr_status gr_setting_read(gr_arena *a, const gr_key *key, const gr_tree *t,
+                          gr_setting *out) GR_MUST_CHECK;
 
 /* A word after a flag as a tree: lists split at commas, flow YAML for free forms. */
-gr_status gr_value_word(gr_arena *a, const gr_key *key, const char *word,
-                        gr_tree **out) GR_MUST_CHECK;
+gr_status gr_setting_word(gr_arena *a, const gr_key *key, const char *word,
+                          gr_tree **out) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

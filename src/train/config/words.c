@@ -11,6 +11,7 @@ typedef struct reader {
     const gr_words *w;
     int argc, at;
     char **argv;
+    bool after_unknown;
 } reader;
 
 static bool is_switch(const reader *r, const gr_way *way)
@@ -63,6 +64,9 @@ static gr_status take_flag(reader *r)
 
     if (!bare)
         return GR_ERR_NOMEM;
+    r->after_unknown = !way && !value;
+    if (!way && r->s->is_lenient)
+        return GR_OK;
     if (!way)
         return gr_settings_unknown(r->s, &from, bare + strspn(bare, "-"));
     if (!value)
@@ -75,9 +79,11 @@ static gr_status take_flag(reader *r)
 static gr_status take_extra(reader *r)
 {
     const char *word = r->argv[r->at++];
+    bool after_unknown = r->after_unknown;
 
+    r->after_unknown = false;
     if (r->w->extra)
-        return r->w->extra(r->w->arg, word);
+        return r->w->extra(r->w->arg, word, after_unknown);
     return gr_fail(GR_ERR_ARG, "unexpected word '%s'; flags begin with '--'", word);
 }
 
