@@ -54,11 +54,35 @@ int64_t gr_pg_busy_ns(const gr_pg *pg)
     return pg ? pg->busy_ns : 0;
 }
 
+const char *gr_coll_name(const gr_coll *c)
+{
+    return c->kind == GR_CALL_REDUCE_SCATTER ? "reduce-scatter"
+           : c->kind == GR_CALL_ALLGATHER    ? "all-gather"
+                                             : "all-reduce";
+}
+
+static gr_status check_kind(const gr_pg *pg, const gr_coll *c)
+{
+    if (c->kind == GR_CALL_ALLREDUCE)
+        return GR_OK;
+    if (c->kind != GR_CALL_REDUCE_SCATTER && c->kind != GR_CALL_ALLGATHER)
+        return gr_fail(GR_ERR_ARG, "'%s': no collective in the exchange space is of kind %d",
+                       c->label, (int)c->kind);
+    if (!pg->ops->has_shares)
+        return gr_fail(GR_ERR_ARG, "group '%s' has no %s in the exchange space ('%s')",
+                       pg->ops->name, gr_coll_name(c), c->label);
+    if (c->n_elem % (size_t)pg->size != 0)
+        return gr_fail(GR_ERR_ARG, "%s '%s': %zu elements do not part evenly between %d ranks",
+                       gr_coll_name(c), c->label, c->n_elem, pg->size);
+    return GR_OK;
+}
+
 gr_status gr_pg_start(gr_pg *pg, const gr_coll *c, void *stream)
 {
     int64_t from_ns = gr_now_ns();
 
     GR_TRY(enter(pg));
+    GR_TRY(leave(pg, check_kind(pg, c)));
     pg->n_open++;
     return leave_timed(pg, from_ns, pg->ops->start(pg, c, stream));
 }

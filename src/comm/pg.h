@@ -22,8 +22,16 @@
 extern "C" {
 #endif
 
-/* One reduction of a stretch of the exchange space. Ids count from 0 in the order in
- * which every rank starts them within a step; at most GR_MAX_COLLS per step. */
+/*
+ * One collective on a stretch of the exchange space, in place. Ids count from 0 in the order
+ * in which every rank starts them within a step; at most GR_MAX_COLLS per step.
+ *
+ *   ALLREDUCE        all elements are combined, everywhere
+ *   REDUCE_SCATTER   rank r's share is combined on rank r; the rest is undefined afterwards
+ *   ALLGATHER        rank r's share goes to everybody
+ *
+ * The shares are n_elem / size elements each, which must come out even.
+ */
 #define GR_MAX_COLLS 512
 typedef struct gr_coll {
     int id;
@@ -32,6 +40,7 @@ typedef struct gr_coll {
     size_t n_elem;
     gr_dtype dtype;
     gr_reduce op;
+    gr_call_kind kind; /* 0 is ALLREDUCE */
 } gr_coll;
 
 /* The ranks of `pg` that become a group of their own. */
@@ -49,6 +58,7 @@ struct gr_work {
 typedef struct gr_pg_ops {
     const char *name; /* "solo", "shm", "tcp", "hosts", "mpi", "nccl", "ipc" */
     bool can_capture; /* start and finish may be recorded in a device graph */
+    bool has_shares;  /* collectives in the exchange space may be other than ALLREDUCE */
 
     /* Collective: n_bytes of exchange space on `dev`, equal on all ranks, zeroed; again
      * with more bytes replaces it. *base is this rank's part. Owned by the group. */
@@ -101,6 +111,9 @@ typedef struct gr_pg_factory {
 /* Time that this rank has spent in the group's calls; with NULL 0. On a GPU they only queue
  * work, and the time is not in here. */
 int64_t gr_pg_busy_ns(const gr_pg *pg);
+
+/* "reduce-scatter": the kind of a collective in the exchange space, for messages. */
+const char *gr_coll_name(const gr_coll *c);
 
 /* Checked entries: refuse a broken group with GR_ERR_PEER, remember a failure and abort
  * the transport. Callers use these, not the table. */

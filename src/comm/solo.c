@@ -64,7 +64,9 @@ static gr_status solo_coll(gr_pg *pg, const gr_coll *c, void *stream)
 
     (void)stream;
     GR_TRY(solo_ready(pg));
-    return gr_wrap(gr_reduce_pick(&fn, c->dtype, c->op), "all-reduce '%s'", c->label);
+    if (c->kind == GR_CALL_ALLGATHER)
+        return GR_OK;
+    return gr_wrap(gr_reduce_pick(&fn, c->dtype, c->op), "%s '%s'", gr_coll_name(c), c->label);
 }
 
 static gr_status solo_gather(gr_pg *pg, const void *src, size_t n_bytes, char ***out, size_t *sizes)
@@ -150,6 +152,7 @@ static void solo_destroy(gr_pg *pg)
 static const gr_pg_ops solo_ops = {
     .name = "solo",
     .can_capture = true,
+    .has_shares = true,
     .exchange = solo_exchange,
     .start = solo_coll,
     .finish = solo_coll,

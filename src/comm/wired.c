@@ -15,6 +15,7 @@ typedef struct slot {
     size_t offset, n_elem;
     gr_dtype dtype;
     gr_reduce op;
+    gr_call_kind kind;
 } slot;
 
 typedef struct wired {
@@ -138,20 +139,24 @@ static gr_status check_coll(const wired *g, const gr_coll *c)
 static gr_status start(wired *g, const gr_coll *c)
 {
     slot *s;
-    gr_pg_call call = { .kind = GR_CALL_ALLREDUCE,
+    size_t n_blocks = c->kind == GR_CALL_ALLREDUCE ? 1 : (size_t)g->pg.size;
+    gr_pg_call call = { .kind = c->kind,
                         .dtype = c->dtype,
-                        .n_elem = c->n_elem,
+                        .n_elem = c->n_elem / n_blocks,
                         .op = c->op,
                         .label = c->label };
 
     GR_TRY(check_coll(g, c));
     s = &g->slots[c->id];
     if (s->work && s->offset == c->offset && s->n_elem == c->n_elem && s->dtype == c->dtype &&
-        s->op == c->op && strncmp(s->work->label, c->label ? c->label : "", GR_LABEL - 1) == 0)
+        s->op == c->op && s->kind == c->kind &&
+        strncmp(s->work->label, c->label ? c->label : "", GR_LABEL - 1) == 0)
         return gr_engine_again(&g->engine, s->work);
     if (s->work)
         gr_engine_recycle(&g->engine, s->work);
-    *s = (slot){ .offset = c->offset, .n_elem = c->n_elem, .dtype = c->dtype, .op = c->op };
+    *s = (slot){
+        .offset = c->offset, .n_elem = c->n_elem, .dtype = c->dtype, .op = c->op, .kind = c->kind
+    };
     call.dst = g->exchange + c->offset;
     GR_TRY(gr_call_check(&g->pg, &call, &call));
     return gr_engine_begin(&g->engine, &call, (gr_place_id){ c->id + 1, c->offset }, &s->work);
@@ -160,7 +165,7 @@ static gr_status start(wired *g, const gr_coll *c)
 gr_status gr_wired_start(gr_pg *pg, const gr_coll *c, void *stream)
 {
     (void)stream;
-    return gr_wrap(start((wired *)pg, c), "all-reduce '%s'", c->label ? c->label : "");
+    return gr_wrap(start((wired *)pg, c), "%s '%s'", gr_coll_name(c), c->label ? c->label : "");
 }
 
 gr_status gr_wired_finish(gr_pg *pg, const gr_coll *c, void *stream)
@@ -171,8 +176,8 @@ gr_status gr_wired_finish(gr_pg *pg, const gr_coll *c, void *stream)
     (void)stream;
     if (c->id < 0 || c->id >= GR_MAX_COLLS || !g->slots[c->id].work ||
         !g->slots[c->id].work->is_open)
-        return gr_fail(GR_ERR_ARG, "all-reduce %d '%s' is finished but was not started", c->id,
-                       c->label ? c->label : "");
+        return gr_fail(GR_ERR_ARG, "%s %d '%s' is finished but was not started", gr_coll_name(c),
+                       c->id, c->label ? c->label : "");
     w = g->slots[c->id].work;
     GR_TRY(gr_engine_wait(&g->engine, w));
     gr_engine_close(&g->engine, w);

@@ -37,13 +37,13 @@ void gr_wired_describe(const gr_pg *pg, gr_text *text);
 void gr_wired_abort(gr_pg *pg, const char *why);
 void gr_wired_destroy(gr_pg *pg);
 
-#define GR_WIRED_OPS(text)                                                                       \
-    {                                                                                            \
-        .name = (text), .exchange = gr_wired_exchange, .start = gr_wired_start,                  \
-        .finish = gr_wired_finish, .poll = gr_wired_poll, .gather_bytes = gr_wired_gather_bytes, \
-        .run = gr_wired_run, .begin = gr_wired_begin, .work_test = gr_wired_test,                \
-        .work_finish = gr_wired_finish_work, .split = gr_wired_split,                            \
-        .describe = gr_wired_describe, .abort = gr_wired_abort, .destroy = gr_wired_destroy,     \
+#define GR_WIRED_OPS(text)                                                                        \
+    {                                                                                             \
+        .name = (text), .has_shares = true, .exchange = gr_wired_exchange,                        \
+        .start = gr_wired_start, .finish = gr_wired_finish, .poll = gr_wired_poll,                \
+        .gather_bytes = gr_wired_gather_bytes, .run = gr_wired_run, .begin = gr_wired_begin,      \
+        .work_test = gr_wired_test, .work_finish = gr_wired_finish_work, .split = gr_wired_split, \
+        .describe = gr_wired_describe, .abort = gr_wired_abort, .destroy = gr_wired_destroy,      \
     }
 
 #endif

@@ -89,7 +89,7 @@ static gr_status reduce_twice(gr_pg *pg, gr_device *d, const wanted *w, char *ba
 {
     const gr_backend_ops *ops = d->ops;
     size_t n_bytes = w->n_elem * gr_dtype_bytes(w->dtype), step = (n_bytes + 127) / 64 * 64;
-    gr_coll a = { 0, "first", 0, w->n_elem, w->dtype, w->op }, b = a;
+    gr_coll a = { 0, "first", 0, w->n_elem, w->dtype, w->op, GR_CALL_ALLREDUCE }, b = a;
     char *host, *want;
 
     b.id = 1;
@@ -123,7 +123,7 @@ static gr_status reduce_twice(gr_pg *pg, gr_device *d, const wanted *w, char *ba
 static gr_status reduce_replayed(gr_pg *pg, gr_device *d, float *base)
 {
     const gr_backend_ops *ops = d->ops;
-    gr_coll c = { 7, "replayed", 0, 1000, GR_F32, GR_REDUCE_AVG };
+    gr_coll c = { 7, "replayed", 0, 1000, GR_F32, GR_REDUCE_AVG, GR_CALL_ALLREDUCE };
     void *recorded;
     float *host;
 

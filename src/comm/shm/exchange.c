@@ -100,17 +100,18 @@ static gr_status start(gr_shm *s, const gr_coll *c)
     uint64_t number = s->n_started;
     size_t i = number % GR_MAX_COLLS;
     shm_rank *me = &s->ranks[s->pg.rank];
-    gr_reduce_fn *fn;
+    gr_fold_fn *fn;
 
     GR_TRY(check(s, c)); /* own mistakes before those of others */
-    GR_TRY(gr_reduce_pick(&fn, c->dtype, c->op));
+    if (c->kind != GR_CALL_ALLGATHER)
+        GR_TRY(gr_fold_pick(&fn, c->dtype, c->op));
     if (s->is_open[i] || s->number_of[c->id] != 0)
         return gr_fail(GR_ERR_ARG, "collective %d is started again before it is finished", c->id);
     GR_TRY(shm_alive(s));
     s->is_open[i] = true;
     s->number_of[c->id] = number + 1;
     s->n_started++;
-    me->coll[i].what = (gr_what){ .kind = GR_CALL_ALLREDUCE,
+    me->coll[i].what = (gr_what){ .kind = (int32_t)c->kind,
                                   .id = c->id + 1,
                                   .dtype = (int32_t)c->dtype,
                                   .op = (int32_t)c->op,
@@ -127,7 +128,7 @@ static gr_status start(gr_shm *s, const gr_coll *c)
 gr_status shm_start(gr_pg *pg, const gr_coll *c, void *stream)
 {
     (void)stream;
-    return gr_wrap(start((gr_shm *)pg, c), "all-reduce '%s'", c->label ? c->label : "");
+    return gr_wrap(start((gr_shm *)pg, c), "%s '%s'", gr_coll_name(c), c->label ? c->label : "");
 }
 
 /* Sums this rank's share of all parts, in rank order, into all parts. */
@@ -139,10 +140,49 @@ static gr_status reduce_share(gr_shm *s, const gr_what *what)
 
     GR_TRY(gr_reduce_pick(&fn, (gr_dtype)what->dtype, op));
     gr_share(what->n_elem, gr_dtype_bytes((gr_dtype)what->dtype), s->pg.rank, s->pg.size, &lo, &hi);
-    for (int r = 0; r < s->pg.size; r++)
-        s->part[r] = s->parts + (size_t)r * s->part_stride + what->detail;
     if (lo < hi)
         fn(s->part, s->pg.size, lo, hi - lo, gr_reduce_scale(op, s->pg.size));
+    return GR_OK;
+}
+
+/* Sums this rank's share of all parts, in rank order, into its own part alone. */
+static gr_status reduce_own(gr_shm *s, const gr_what *what)
+{
+    gr_fold f = { .src = (const void *const *)s->part,
+                  .n_src = s->pg.size,
+                  .dst = &s->part[s->pg.rank],
+                  .n_dst = 1,
+                  .n_elem = what->n_elem / (size_t)s->pg.size,
+                  .scale = gr_reduce_scale((gr_reduce)what->op, s->pg.size) };
+    gr_fold_fn *fn;
+
+    f.first = (size_t)s->pg.rank * f.n_elem;
+    GR_TRY(gr_fold_pick(&fn, (gr_dtype)what->dtype, (gr_reduce)what->op));
+    fn(&f);
+    return GR_OK;
+}
+
+/* Takes the other ranks' shares out of their parts. */
+static void gather_shares(gr_shm *s, const gr_what *what)
+{
+    size_t n_bytes = what->n_elem / (size_t)s->pg.size * gr_dtype_bytes((gr_dtype)what->dtype);
+
+    for (int r = 0; r < s->pg.size; r++)
+        if (r != s->pg.rank)
+            memcpy((char *)s->part[s->pg.rank] + (size_t)r * n_bytes,
+                   (const char *)s->part[r] + (size_t)r * n_bytes, n_bytes);
+}
+
+/* This rank's work in a collective that all have started. */
+static gr_status do_own_work(gr_shm *s, const gr_what *what)
+{
+    for (int r = 0; r < s->pg.size; r++)
+        s->part[r] = s->parts + (size_t)r * s->part_stride + what->detail;
+    if (what->kind == GR_CALL_ALLREDUCE)
+        return reduce_share(s, what);
+    if (what->kind == GR_CALL_REDUCE_SCATTER)
+        return reduce_own(s, what);
+    gather_shares(s, what);
     return GR_OK;
 }
 
@@ -163,7 +203,7 @@ gr_status shm_progress(gr_shm *s)
             if (memcmp(&mine->what, &theirs->what, sizeof(gr_what)) != 0)
                 return shm_mismatch(s, s->next_started, mine, theirs);
         }
-        GR_TRY(reduce_share(s, &mine->what));
+        GR_TRY(do_own_work(s, &mine->what));
         s->next_started = 0;
         s->n_reduced++;
         shm_publish(s, &s->ranks[s->pg.rank].n_done, number + 1);
@@ -186,8 +226,8 @@ gr_status shm_finish(gr_pg *pg, const gr_coll *c, void *stream)
 
     (void)stream;
     if (c->id < 0 || c->id >= GR_MAX_COLLS || s->number_of[c->id] == 0)
-        return gr_fail(GR_ERR_ARG, "all-reduce %d '%s' is finished but was not started", c->id,
-                       c->label ? c->label : "");
+        return gr_fail(GR_ERR_ARG, "%s %d '%s' is finished but was not started", gr_coll_name(c),
+                       c->id, c->label ? c->label : "");
     number = s->number_of[c->id] - 1;
     GR_TRY(shm_wait(s, (shm_goal){ .kind = SHM_GOAL_DONE, .number = number }));
     s->number_of[c->id] = 0;

@@ -99,6 +99,7 @@ static const gr_pg_ops shm_ops = {
     .name = "shm",
     .can_capture = false,
     .exchange = shm_exchange,
+    .has_shares = true,
     .start = shm_start,
     .finish = shm_finish,
     .poll = shm_poll,

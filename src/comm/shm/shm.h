@@ -21,6 +21,9 @@
  *              done                   done                   done
  *     finish   waits until all are done: a b c everywhere
  *
+ *     That is an all-reduce. In a reduce-scatter a sum stays with the rank that took it; in an
+ *     all-gather nothing is summed, and each rank copies the others' shares to itself.
+ *
  *     (2) A rank reduces its share when all cards of that number are there, whenever it
  *         polls or waits, in the order of the numbers.
  *     (3) After finish nobody reads or writes that stretch, nor the cards of that number:
