@@ -78,13 +78,17 @@ typedef struct gr_step_config {
                                Results may differ in last bits from one run to the next */
     const char *choices;    /* what gr_step_choices() gave for an earlier run: taken instead of
                                measuring, so that a resumed run repeats its bits; or NULL */
+    int zero; /* optimiser state is cut up between ranks (ZeRO), on the CPU. 0: every rank has
+                 all of it. 1: each has its share of moments and averages, updates the parameters
+                 that go with it, and gathers the others'. The results are the same bits in any
+                 case. Saving, restoring and gr_step_use_ema() are collective then */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
             0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
-            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL                                           \
+            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0                                        \
     }
 
 /* Opens the device. The trace runs at the first plan. Caller owns *out. */
@@ -117,7 +121,8 @@ GR_API gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds,
 GR_API gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
 
 /* Whether evaluations from now on read the averages in place of the parameters (default:
- * no). Needs ema_decay and a training plan. */
+ * no). Needs ema_decay and a training plan. With config.zero it is collective, the averages are
+ * those of now, and training, saving and restoring are refused until it is off again. */
 GR_API gr_status gr_step_use_ema(gr_step *s, bool on) GR_MUST_CHECK;
 
 /* Copies an output of the last run to `dst` (count and type must match). Waits for it. */
@@ -141,7 +146,10 @@ GR_API gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out) GR_MUST_CHECK
 /* The whole state (parameters, optimiser, loss scale, counters) as a snapshot in host
  * memory, and back. Restoring needs a training plan; names, shapes and types must
  * match, and a difference is named. Only between updates (micro-step 0). What a snapshot of
- * GR_SAVE_TRAINABLE leaves out keeps its values. */
+ * GR_SAVE_TRAINABLE leaves out keeps its values.
+ * With config.zero both are collective: rank 0 gets the snapshot, with the names, shapes and
+ * bits of one without zero, and the others an empty one; rank 0's is restored, whatever the
+ * others hand over (NULL, too). */
 GR_API gr_status gr_step_save(gr_step *s, gr_snapshot **out) GR_MUST_CHECK;
 
 typedef enum gr_save_part {
@@ -157,7 +165,8 @@ GR_API gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap) GR_MUST_CH
 /*
  * Collective, between updates, after a training plan: the whole state of rank `root`
  * (parameters, buffers, optimiser, counters, seed) becomes that of every rank. So only one
- * rank reads checkpoints: it restores, then all call this.
+ * rank reads checkpoints: it restores, then all call this. With config.zero moments and
+ * averages are left as they are: restoring hands them out by itself.
  */
 GR_API gr_status gr_step_broadcast(gr_step *s, int root) GR_MUST_CHECK;
 

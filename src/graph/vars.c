@@ -219,8 +219,9 @@ static gr_status fill_var(const gr_var *v, gr_mt19937 *r, void *dst)
     size_t n = (size_t)gr_shape_count(&v->shape);
 
     if (v->copy_of) {
-        memcpy(dst, (const char *)dst - v->offset + v->copy_of->offset,
-               n * gr_dtype_bytes(v->dtype));
+        size_t first = v->part_of ? (size_t)v->first : 0, size = gr_dtype_bytes(v->dtype);
+
+        memcpy(dst, (const char *)dst - v->offset + v->copy_of->offset + first * size, n * size);
         return GR_OK;
     }
     if (v->init.kind == GR_INIT_CONST)

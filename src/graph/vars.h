@@ -19,6 +19,11 @@ typedef enum gr_var_kind {
     GR_VAR_OPTIM   /* moments, step count, loss scale */
 } gr_var_kind;
 
+/* Elements [first, first + n) of a tensor, counted in memory order. */
+typedef struct gr_stretch {
+    int64_t first, n;
+} gr_stretch;
+
 typedef struct gr_var {
     const char *name;
     gr_var_kind kind;
@@ -27,6 +32,10 @@ typedef struct gr_var {
     gr_init init;
     const struct gr_var *copy_of; /* starts as that variable does, which comes earlier; or NULL */
     bool frozen;
+    /* Of what is cut up between ranks: this rank has `shape`, one row, which begins at element
+     * `first` of a tensor of the shape of this parameter. NULL: it is whole. */
+    const struct gr_var *part_of;
+    int64_t first;
     int index;     /* in the table */
     size_t offset; /* bytes in the state space, once sealed */
 } gr_var;
@@ -42,6 +51,12 @@ typedef struct gr_vars {
 
 gr_status gr_vars_create(gr_vars **out) GR_MUST_CHECK;
 void gr_vars_destroy(gr_vars *t);
+/* The shape by which a variable is known outside: in snapshots and on other ranks. */
+static inline const gr_shape *gr_var_whole(const gr_var *v)
+{
+    return v->part_of ? &v->part_of->shape : &v->shape;
+}
+
 gr_var *gr_vars_find(const gr_vars *t, const char *name); /* NULL: none */
 
 /* Finds the variable of that name or adds it. GR_ERR_ARG when shape, type or kind

@@ -7,6 +7,7 @@
 #include "op/attention/attention.h"
 #include "op/classes/classes.h"
 #include "op/collective/collective.h"
+#include "op/collective/shard.h"
 #include "op/conv/conv.h"
 #include "op/gather/gather.h"
 #include "op/knn/knn.h"
@@ -25,6 +26,7 @@
 #include "op/take/take.h"
 #include "op/topk/topk.h"
 #include "op/update/many.h"
+#include "op/update/shard.h"
 #include "op/update/update.h"
 #include "op/vector/vector.h"
 #include "op/xent/xent.h"
@@ -95,6 +97,15 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_many_updates,
     &gr_op_allreduce_start,
     &gr_op_allreduce_finish,
+    &gr_op_reduce_scatter_start,
+    &gr_op_reduce_scatter_finish,
+    &gr_op_allgather_start,
+    &gr_op_allgather_finish,
+    &gr_op_shard_keep,
+    &gr_op_shard_give,
+    &gr_op_shard_take,
+    &gr_op_shard_squares,
+    &gr_op_shard_control,
     NULL,
 };
 

@@ -4,6 +4,7 @@
 
 #include "gradus/optim.h"
 #include "graph/graph.h"
+#include "op/update/shard.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,6 +17,7 @@ typedef struct gr_update_config {
     double ema_decay;  /* 0: no average */
     bool scale_loss;   /* fp16: dynamic loss scale */
     double init_scale;
+    const gr_update_shard *shard; /* each rank updates a part of every parameter; NULL: all */
 } gr_update_config;
 
 /* GR_ERR_ARG names the setting that is out of range. */

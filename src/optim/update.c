@@ -6,11 +6,16 @@
  * Control exists only with clipping or a loss scale. Then every update reads it, so none
  * starts before all buckets are back; without it a bucket's parameters are updated as
  * soon as that bucket is.
+ *
+ * With shards (ZeRO) gradients are shares of buckets, a parameter's nodes work on the part that
+ * lies in the own share, and its moments and average have that part only.
  */
 
 #include "op/update/update.h"
 #include "base/alloc.h"
 #include "graph/op.h"
+#include "op/collective/collective.h"
+#include "op/update/shard.h"
 #include "optim/optim.h"
 
 #define SITE "optimiser"
@@ -80,6 +85,47 @@ static gr_status add_control(updater *u)
     return GR_OK;
 }
 
+/* All-reduces a result of shard_squares, which may be empty. */
+static gr_value *reduce(updater *u, gr_value *v, const gr_coll *c)
+{
+    gr_value *reduced = v;
+
+    v->offset = c->offset;
+    if (c->n_elem > 0)
+        gr_graph_stick(u->g, gr_allreduce_nodes(u->g, u->c->shard->pg, c, &v, 1, &reduced));
+    return reduced;
+}
+
+/* The same control from shares; see op/update/shard.h. */
+static gr_status add_shard_control(updater *u)
+{
+    const gr_update_shard *sh = u->c->shard;
+    gr_shard_control_attr a = {
+        .of = { .max_norm = u->c->clip_norm, .has_scale = u->c->scale_loss }, .norm = sh->norm
+    };
+    gr_value **share = gr_arena_array(u->g->arena, (size_t)sh->n_buckets, sizeof(*share));
+    gr_value *src[3];
+    gr_node *n;
+    int k = 0;
+
+    if (!share)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < sh->n_buckets; i++)
+        share[i] = u->g->grads[sh->first_var[i]];
+    n = add(u, &gr_op_shard_squares, share, sh->n_buckets, &sh->norm, sizeof(sh->norm));
+    if (!n)
+        return gr_graph_status(u->g);
+    if (u->c->scale_loss)
+        src[k++] = scalar_value(u, GR_VAR_SCALE, GR_F32, u->c->init_scale);
+    src[k++] = reduce(u, &n->out[0], &sh->sums);
+    src[k++] = reduce(u, &n->out[1], &sh->cuts);
+    n = add(u, &gr_op_shard_control, src, k, &a, sizeof(a));
+    if (!n)
+        return gr_graph_status(u->g);
+    u->control = u->g->control = &n->out[0];
+    return GR_OK;
+}
+
 static gr_status add_counters(updater *u)
 {
     gr_count_attr a = { .has_control = u->control != NULL };
@@ -99,10 +145,18 @@ static gr_status add_counters(updater *u)
     return gr_graph_status(u->g);
 }
 
-/* A variable of the parameter's shape, "<prefix><param>", that starts at 0 or as a copy. */
+/* NULL: this rank updates all of it. */
+static const gr_update_part *part_of(const updater *u, const gr_var *param)
+{
+    return u->c->shard ? &u->c->shard->part[param->index] : NULL;
+}
+
+/* A variable of the parameter's shape, or that of the part of it which this rank updates,
+ * "<prefix><param>", that starts at 0 or as a copy. */
 static gr_value *companion(updater *u, const gr_var *param, const char *prefix, bool copy)
 {
     char *name = gr_arena_printf(u->g->arena, "%s%s", prefix, param->name);
+    const gr_update_part *part = part_of(u, param);
     gr_var want = { .name = name,
                     .kind = GR_VAR_OPTIM,
                     .dtype = GR_F32,
@@ -110,8 +164,14 @@ static gr_value *companion(updater *u, const gr_var *param, const char *prefix, 
                     .init = gr_init_const(0),
                     .copy_of = copy ? param : NULL };
     gr_var *v;
-    gr_status st = name ? gr_vars_get(u->g->vars, &want, &v) : GR_ERR_NOMEM;
+    gr_status st;
 
+    if (part) {
+        want.shape = gr_shape_of(1, &part->of.n);
+        want.part_of = param;
+        want.first = part->of.first;
+    }
+    st = name ? gr_vars_get(u->g->vars, &want, &v) : GR_ERR_NOMEM;
     gr_graph_stick(u->g, st);
     return st == GR_OK ? gr_graph_var(u->g, SITE, v) : NULL;
 }
@@ -130,6 +190,10 @@ static gr_update_attr own_attr(const updater *u, const gr_var *param)
     if (group) {
         a.lr_scale = group->lr_scale;
         a.weight_decay = group->weight_decay;
+    }
+    if (part_of(u, param)) {
+        a.has_part = true;
+        a.part = *part_of(u, param);
     }
     return a;
 }
@@ -171,10 +235,15 @@ static gr_node *add_adamw(updater *u, gr_value *param, gr_value *grad)
 /* Reads the parameter as `update` leaves it. */
 static void add_ema(updater *u, const gr_node *update)
 {
+    const gr_update_part *part = part_of(u, update->src[0]->var);
     gr_ema_attr a = { .decay = u->c->ema_decay, .has_control = u->control != NULL };
     gr_value *src[4] = { companion(u, update->src[0]->var, GR_VAR_EMA, true), &update->out[0],
                          u->step, u->control };
 
+    if (part) {
+        a.has_part = true;
+        a.part = part->of;
+    }
     add(u, &gr_op_ema, src, a.has_control ? 4 : 3, &a, sizeof(a));
 }
 
@@ -221,7 +290,7 @@ gr_status gr_pass_update(gr_graph *g, const gr_update_config *c)
         return GR_OK;
     g->phase = GR_PHASE_UPDATE;
     if (c->clip_norm > 0 || c->scale_loss)
-        GR_TRY(add_control(&u));
+        GR_TRY(c->shard ? add_shard_control(&u) : add_control(&u));
     GR_TRY(add_counters(&u));
     node = gr_arena_array(g->arena, (size_t)n_params, sizeof(gr_node *));
     if (!node)

@@ -16,7 +16,7 @@
  */
 #include "base/alloc.h"
 #include "graph/op.h"
-#include "op/collective/collective.h"
+#include "op/collective/shard.h"
 #include "op/update/many.h"
 #include "pass/pass.h"
 
@@ -32,7 +32,10 @@ static const gr_node *exchange_of(const gr_node *n)
 {
     const gr_node *from = grad_of(n)->node;
 
-    return from->op == &gr_op_allreduce_finish ? from : NULL;
+    if (from->op == &gr_op_allreduce_finish || from->op == &gr_op_reduce_scatter_finish ||
+        from->op == &gr_op_shard_keep)
+        return from;
+    return NULL;
 }
 
 /* Whether `n` may join a group that starts with `first` and holds n_bytes of gradients. */

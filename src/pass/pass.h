@@ -60,6 +60,9 @@ gr_status gr_pass_fill_slots(gr_graph *g, const gr_buckets *b) GR_MUST_CHECK;
 /* Sums each gradient over micro-steps, in its slot. */
 gr_status gr_pass_accumulate(gr_graph *g, const gr_buckets *b) GR_MUST_CHECK;
 
+/* Lays gradients into their slots, copying those that cannot be computed there. */
+gr_status gr_pass_place(gr_graph *g, const gr_buckets *b) GR_MUST_CHECK;
+
 /* Lays gradients into their slots and adds start and finish nodes per bucket. */
 gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg) GR_MUST_CHECK;
 

@@ -104,7 +104,7 @@ static gr_status sync_bucket(gr_graph *g, const gr_buckets *b, const gr_bucket *
     return st;
 }
 
-gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg)
+gr_status gr_pass_place(gr_graph *g, const gr_buckets *b)
 {
     for (int s = 0; s < b->n_slots; s++) {
         const gr_value *grad = g->grads[b->var[s]->index];
@@ -113,6 +113,12 @@ gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg)
         if (grad->space != GR_SPACE_EXCHANGE || grad->offset != b->offset[s])
             GR_TRY(place(g, b, s));
     }
+    return GR_OK;
+}
+
+gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg)
+{
+    GR_TRY(gr_pass_place(g, b));
     for (int i = 0; i < b->n_buckets; i++)
         GR_TRY(sync_bucket(g, b, &b->bucket[i], pg));
     g->phase = GR_PHASE_FORWARD;

@@ -151,6 +151,11 @@ static gr_status open_group(gr_step *s)
 gr_status gr_step_open_device(gr_step *s)
 {
     GR_TRY(open_named(s));
+    if (gr_step_shards(s) && !gr_step_is_host(s))
+        return gr_fail(GR_ERR_DEVICE,
+                       "zero: %d needs the CPU: device '%s' has no kernels that update parts of "
+                       "parameters; set zero: 0",
+                       s->c.zero, s->c.device);
     GR_TRY(open_pool(s));
     return open_group(s);
 }

@@ -25,7 +25,7 @@ static void add_variables(const gr_vars *vars, gr_text *out)
         const gr_var *v = vars->list[i];
 
         gr_text_addf(out, "variable %d = %s, %s %s%s, %s(%.9g, %.9g)\n", i, v->name,
-                     gr_dtype_name(v->dtype), gr_shape_text(&v->shape, shape, sizeof(shape)),
+                     gr_dtype_name(v->dtype), gr_shape_text(gr_var_whole(v), shape, sizeof(shape)),
                      v->frozen ? ", frozen" : "", init_name(v->init.kind), v->init.a, v->init.b);
     }
 }
@@ -57,6 +57,7 @@ gr_status gr_step_compare(gr_step *s)
     gr_text_addf(&t, "amp = %s\n", amp_name(s->c.amp));
     gr_text_addf(&t, "accumulate = %d\n", s->c.accumulate);
     gr_text_addf(&t, "check every = %d\n", s->c.check_every);
+    gr_text_addf(&t, "zero = %d\n", s->c.zero);
     gr_text_addf(&t, "passes left out = %s\n", s->c.without);
     gr_text_add(&t, "optimiser = ");
     gr_optim_print(&s->update, &t);

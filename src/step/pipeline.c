@@ -90,6 +90,17 @@ static gr_status outputs(build *b)
     return GR_OK;
 }
 
+static gr_status make_shards(gr_step *s)
+{
+    gr_shard_config c = { .pg = s->group,
+                          .n_vars = s->vars->n,
+                          .wants_norm = s->update.clip_norm > 0 || s->update.scale_loss };
+
+    GR_TRY(gr_shard_make(&s->shard, s->arena, &s->buckets, &c));
+    s->update.shard = &s->shard.update;
+    return GR_OK;
+}
+
 /* Slots are made once, by the first training graph, and are then the same for all. */
 static gr_status make_buckets(gr_step *s, const gr_graph *g)
 {
@@ -106,6 +117,8 @@ static gr_status make_buckets(gr_step *s, const gr_graph *g)
         used[i] = g->grads[i] != NULL;
     st = gr_buckets_make(&s->buckets, s->arena, s->vars, used, caps);
     gr_free(used);
+    if (st == GR_OK && gr_step_shards(s))
+        st = make_shards(s);
     s->has_buckets = st == GR_OK;
     return st;
 }
@@ -163,6 +176,8 @@ static gr_status accumulate(build *b)
 
 static gr_status sync(build *b)
 {
+    if (gr_step_shards(b->s))
+        return gr_pass_scatter(b->g, &b->s->shard);
     return gr_pass_sync(b->g, &b->s->buckets, b->s->group);
 }
 
@@ -224,6 +239,17 @@ static gr_status join(build *b)
     return gr_pass_join(b->g);
 }
 
+static bool gathers(const build *b)
+{
+    return exchanges(b) && gr_step_shards(b->s);
+}
+
+/* Behind join, so that it knows which node updates what. */
+static gr_status gather(build *b)
+{
+    return gr_pass_gather(b->g, &b->s->shard);
+}
+
 /* The memory plan does it (exec/layout.c), where a kernel can. */
 static gr_status in_place(build *b)
 {
@@ -251,6 +277,7 @@ static const struct pass {
     { "fuse", always, fuse, true },
     { "recompute", recomputes, recompute, false },
     { "join", joins, join, true },
+    { "gather", gathers, gather, false },
     { "hoist", hoists, hoist, true },
     { "in_place", always, in_place, true },
     /* clang-format on */

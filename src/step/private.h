@@ -17,6 +17,7 @@
 #include "op/module.h"
 #include "optim/optim.h"
 #include "pass/pass.h"
+#include "pass/shard.h"
 
 typedef enum gr_role {
     GR_ROLE_EVAL,
@@ -52,6 +53,7 @@ struct gr_step {
     gr_update_config update;
     gr_vars *vars;
     gr_buckets buckets;
+    gr_shard shard; /* with has_buckets, when gr_step_shards() */
     bool has_buckets, sealed, can_train;
 
     gr_entry **entries;
@@ -72,6 +74,7 @@ struct gr_step {
     bool is_tuned;
 
     bool use_ema; /* evaluations read averages */
+    void *params; /* with shards, while use_ema: the parameters, whose place averages take */
     bool checks;  /* plans made now are for gr_step_run_checked() */
     int micro;
     int64_t n_updates;
@@ -86,6 +89,12 @@ static inline bool gr_role_trains(gr_role role)
 static inline bool gr_step_is_host(const gr_step *s)
 {
     return s->device->ops->is_host;
+}
+
+/* Whether optimiser state is cut up between ranks. */
+static inline bool gr_step_shards(const gr_step *s)
+{
+    return s->c.zero > 0 && gr_pg_size(s->c.pg) > 1;
 }
 
 /* device.c: opens device, module, group and pool as the config says. */
@@ -147,6 +156,15 @@ gr_status gr_step_check_drift(gr_step *s) GR_MUST_CHECK;
 gr_status gr_step_tune(gr_step *s, const gr_graph *g) GR_MUST_CHECK;
 const char *gr_step_choose(void *step, const gr_node *n);
 gr_status gr_step_parse_choices(gr_step *s, const char *text) GR_MUST_CHECK;
+
+/* shard.c, collective with shards. A part of a variable from every rank into `whole`, which is
+ * looked at on rank 0 only; and back from there to `part`. */
+gr_status gr_step_gather_part(gr_step *s, const gr_var *v, void *whole) GR_MUST_CHECK;
+gr_status gr_step_scatter_part(gr_step *s, const gr_var *v, void *whole, void *part) GR_MUST_CHECK;
+/* What rank 0 has found, told to all: its status with message, and n_bytes at `mem`. */
+gr_status gr_step_tell(gr_step *s, gr_status st, void *mem, size_t n_bytes) GR_MUST_CHECK;
+/* Averages into the place of parameters, or parameters back. */
+gr_status gr_step_swap_averages(gr_step *s, bool on) GR_MUST_CHECK;
 
 /* fingerprint.c: what all ranks must agree on, lines "key = value". */
 gr_status gr_step_compare(gr_step *s) GR_MUST_CHECK;

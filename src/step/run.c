@@ -150,6 +150,9 @@ gr_status gr_step_check_training(const gr_step *s, const gr_named *feeds, int n_
         if (gr_shape_count(&feeds[i].shape) == 0)
             return gr_fail(GR_ERR_ARG, "feed '%s' is empty: there is nothing to train on",
                            feeds[i].name);
+    if (s->params)
+        return gr_fail(GR_ERR_ARG, "training: with zero, averages lie where parameters do while "
+                                   "evaluations read them; call gr_step_use_ema(step, false)");
     if (s->saw_bad_data)
         return gr_fail(GR_ERR_ARG, "an update was made from bad data; restore a snapshot first");
     return GR_OK;
@@ -182,7 +185,7 @@ gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double l
 
 gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
 {
-    gr_role role = s->use_ema ? GR_ROLE_AVERAGE : GR_ROLE_EVAL;
+    gr_role role = s->use_ema && !s->params ? GR_ROLE_AVERAGE : GR_ROLE_EVAL;
     gr_entry *e;
 
     GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
@@ -195,6 +198,8 @@ gr_status gr_step_use_ema(gr_step *s, bool on)
         return gr_fail(GR_ERR_ARG, "step: there is no average; set ema_decay");
     if (on && !s->can_train)
         return gr_fail(GR_ERR_ARG, "step: plan a training shape first; it makes the averages");
+    if (gr_step_shards(s) && on != s->use_ema)
+        GR_TRY(gr_step_swap_averages(s, on));
     s->use_ema = on;
     return GR_OK;
 }

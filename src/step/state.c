@@ -147,6 +147,11 @@ gr_status gr_step_check_idle(const gr_step *s, const char *what)
 {
     if (!s->sealed)
         return gr_fail(GR_ERR_ARG, "%s: there is no state before the first plan", what);
+    if (s->params)
+        return gr_fail(GR_ERR_ARG,
+                       "%s: with zero, averages lie where parameters do while "
+                       "evaluations read them; call gr_step_use_ema(step, false)",
+                       what);
     if (s->micro != 0)
         return gr_fail(GR_ERR_ARG, "%s: micro-step %d of %d is under way; finish the update first",
                        what, s->micro, s->c.accumulate);
@@ -200,8 +205,8 @@ static gr_status place_in(gr_snapshot *snap, const gr_var *v, void **mem)
     const gr_named *old = gr_snapshot_find(snap, v->name);
 
     if (!old)
-        return gr_snapshot_add(snap, v->name, v->dtype, v->shape, mem);
-    if (old->dtype != v->dtype || !gr_shape_equal(&old->shape, &v->shape))
+        return gr_snapshot_add(snap, v->name, v->dtype, *gr_var_whole(v), mem);
+    if (old->dtype != v->dtype || !gr_shape_equal(&old->shape, gr_var_whole(v)))
         return gr_fail(GR_ERR_ARG, "save: the snapshot has another '%s'", v->name);
     *mem = old->mem;
     return GR_OK;
@@ -212,24 +217,48 @@ static bool is_left_out(const gr_var *v, gr_save_part part)
     return part == GR_SAVE_TRAINABLE && v->kind == GR_VAR_PARAM && v->frozen;
 }
 
+/* With shards the snapshot is rank 0's; the others only give their parts. */
+static bool has_snapshot(const gr_step *s)
+{
+    return !gr_step_shards(s) || gr_pg_rank(s->c.pg) == 0;
+}
+
+static gr_status save_var(gr_step *s, gr_snapshot *snap, const gr_var *v)
+{
+    void *mem = NULL;
+
+    if (has_snapshot(s))
+        GR_TRY(place_in(snap, v, &mem));
+    if (v->part_of)
+        return gr_step_gather_part(s, v, mem);
+    return has_snapshot(s) ? fetch(s, mem, v) : GR_OK;
+}
+
+static gr_status save_all(gr_step *s, gr_snapshot *snap, gr_save_part part)
+{
+    for (int i = 0; i < s->vars->n; i++)
+        if (!is_left_out(s->vars->list[i], part))
+            GR_TRY(save_var(s, snap, s->vars->list[i]));
+    GR_TRY(s->device->ops->sync(s->device));
+    if (!has_snapshot(s))
+        return GR_OK;
+    GR_TRY(gr_snapshot_set(snap, KEY_PART, part == GR_SAVE_TRAINABLE ? "trainable" : "all"));
+    GR_TRY(set_number(snap, KEY_STEP, (uint64_t)s->n_updates));
+    return set_number(snap, KEY_SEED, s->c.seed);
+}
+
 gr_status gr_step_save_into(gr_step *s, gr_snapshot *snap, gr_save_part part)
 {
+    gr_status st;
+
     if (!snap)
         return gr_fail(GR_ERR_ARG, "save: the snapshot is NULL");
     GR_TRY(gr_step_check_idle(s, "save"));
     GR_TRY(s->device->ops->sync(s->device));
-    for (int i = 0; i < s->vars->n; i++) {
-        void *mem = NULL;
-
-        if (is_left_out(s->vars->list[i], part))
-            continue;
-        GR_TRY(place_in(snap, s->vars->list[i], &mem));
-        GR_TRY(fetch(s, mem, s->vars->list[i]));
-    }
-    GR_TRY(s->device->ops->sync(s->device));
-    GR_TRY(gr_snapshot_set(snap, KEY_PART, part == GR_SAVE_TRAINABLE ? "trainable" : "all"));
-    GR_TRY(set_number(snap, KEY_STEP, (uint64_t)s->n_updates));
-    return set_number(snap, KEY_SEED, s->c.seed);
+    st = save_all(s, snap, part);
+    if (st != GR_OK && gr_step_shards(s))
+        gr_pg_abort(s->c.pg, gr_error_message()); /* the others wait for this rank */
+    return st;
 }
 
 gr_status gr_step_save(gr_step *s, gr_snapshot **out)
@@ -256,11 +285,11 @@ static gr_status check_tensor(const gr_var *v, const gr_named *t)
 
     if (!t)
         return gr_fail(GR_ERR_ARG, "restore: the snapshot has no '%s'", v->name);
-    if (t->dtype == v->dtype && gr_shape_equal(&t->shape, &v->shape))
+    if (t->dtype == v->dtype && gr_shape_equal(&t->shape, gr_var_whole(v)))
         return GR_OK;
     return gr_fail(GR_ERR_ARG, "restore: '%s' is %s %s in the snapshot, %s %s here", v->name,
                    gr_dtype_name(t->dtype), gr_shape_text(&t->shape, a, sizeof(a)),
-                   gr_dtype_name(v->dtype), gr_shape_text(&v->shape, b, sizeof(b)));
+                   gr_dtype_name(v->dtype), gr_shape_text(gr_var_whole(v), b, sizeof(b)));
 }
 
 static gr_save_part part_of(const gr_snapshot *snap)
@@ -301,49 +330,102 @@ static gr_status read_number(const gr_snapshot *snap, const char *key, uint64_t 
     return GR_OK;
 }
 
+/* What a restore takes from the snapshot, which with shards only rank 0 has. */
+typedef struct restored {
+    const gr_snapshot *snap; /* NULL: rank 0's */
+    uint64_t step, seed;
+    char *has; /* by variable: 1 when the snapshot has it */
+} restored;
+
+static gr_status read_snapshot(gr_step *s, restored *r)
+{
+    if (!r->snap)
+        return gr_fail(GR_ERR_ARG, "restore: the snapshot is NULL");
+    GR_TRY(check_snapshot(s, r->snap));
+    GR_TRY(read_number(r->snap, KEY_STEP, &r->step));
+    GR_TRY(read_number(r->snap, KEY_SEED, &r->seed));
+    if (r->step > INT64_MAX)
+        return gr_fail(GR_ERR_FORMAT, "restore: entry '%s' is out of range", KEY_STEP);
+    for (int i = 0; i < s->vars->n; i++)
+        r->has[i] = gr_snapshot_find(r->snap, s->vars->list[i]->name) != NULL;
+    return GR_OK;
+}
+
+/* Rank 0 looks at its snapshot and tells what it found: one failure for all. */
+static gr_status agree_on_snapshot(gr_step *s, restored *r)
+{
+    uint64_t numbers[2];
+    gr_status st = GR_OK;
+
+    if (gr_pg_rank(s->c.pg) == 0)
+        st = read_snapshot(s, r);
+    else
+        r->snap = NULL;
+    GR_TRY(gr_step_tell(s, st, r->has, (size_t)s->vars->n));
+    numbers[0] = r->step;
+    numbers[1] = r->seed;
+    GR_TRY(gr_step_tell(s, GR_OK, numbers, sizeof(numbers)));
+    r->step = numbers[0];
+    r->seed = numbers[1];
+    return GR_OK;
+}
+
+static gr_status restore_var(gr_step *s, const restored *r, const gr_var *v, void *dst)
+{
+    const gr_named *t = r->snap ? gr_snapshot_find(r->snap, v->name) : NULL;
+
+    if (v->part_of)
+        return gr_step_scatter_part(s, v, t ? t->mem : NULL, dst);
+    if (t)
+        memcpy(dst, t->mem, var_bytes(v));
+    return gr_step_shards(s) ? gr_step_tell(s, GR_OK, dst, var_bytes(v)) : GR_OK;
+}
+
 /* What the snapshot leaves out keeps the values that it has: they come down first. */
-static gr_status write_state(gr_step *s, const gr_snapshot *snap)
+static gr_status write_state(gr_step *s, const restored *r)
 {
     const gr_backend_ops *ops = s->device->ops;
     void *pinned;
-    gr_status st;
+    gr_status st = GR_OK;
 
     GR_TRY(ops->host_alloc(s->device, s->vars->n_bytes + 1, &pinned));
     memset(pinned, 0, s->vars->n_bytes);
-    for (int i = 0; i < s->vars->n; i++) {
+    for (int i = 0; i < s->vars->n && st == GR_OK; i++) {
         const gr_var *v = s->vars->list[i];
-        const gr_named *t = gr_snapshot_find(snap, v->name);
         char *dst = (char *)pinned + v->offset;
 
-        if (t)
-            memcpy(dst, t->mem, var_bytes(v));
-        else
-            GR_TRY_GOTO(st, fetch(s, dst, v), done);
+        st = r->has[i] ? restore_var(s, r, v, dst) : fetch(s, dst, v);
     }
-    GR_TRY_GOTO(st, ops->sync(s->device), done);
-    GR_TRY_GOTO(st, ops->upload(s->device, s->bases.state, pinned, s->vars->n_bytes), done);
-    st = ops->sync(s->device);
-
-done:
+    if (st == GR_OK)
+        st = ops->sync(s->device);
+    if (st == GR_OK)
+        st = ops->upload(s->device, s->bases.state, pinned, s->vars->n_bytes);
+    if (st == GR_OK)
+        st = ops->sync(s->device);
     ops->host_free(s->device, pinned);
     return st;
 }
 
-gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap)
+static gr_status restore(gr_step *s, restored *r)
 {
-    uint64_t step = 0, seed = 0;
-
-    if (!snap)
-        return gr_fail(GR_ERR_ARG, "restore: the snapshot is NULL");
-    GR_TRY(gr_step_check_idle(s, "restore"));
-    GR_TRY(check_snapshot(s, snap));
-    GR_TRY(read_number(snap, KEY_STEP, &step));
-    GR_TRY(read_number(snap, KEY_SEED, &seed));
-    if (step > INT64_MAX)
-        return gr_fail(GR_ERR_FORMAT, "restore: entry '%s' is out of range", KEY_STEP);
-    GR_TRY(write_state(s, snap));
-    s->n_updates = (int64_t)step;
-    s->c.seed = seed;
+    GR_TRY(gr_step_shards(s) ? agree_on_snapshot(s, r) : read_snapshot(s, r));
+    GR_TRY(write_state(s, r));
+    s->n_updates = (int64_t)r->step;
+    s->c.seed = r->seed;
     s->saw_bad_data = false;
     return GR_OK;
+}
+
+gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap)
+{
+    restored r = { .snap = snap };
+    gr_status st;
+
+    GR_TRY(gr_step_check_idle(s, "restore"));
+    r.has = gr_calloc((size_t)s->vars->n + 1, 1);
+    if (!r.has)
+        return GR_ERR_NOMEM;
+    st = restore(s, &r);
+    gr_free(r.has);
+    return st;
 }

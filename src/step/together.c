@@ -27,18 +27,37 @@ static gr_status check_call(const gr_step *s, const char *what)
 
 /* ---- one rank's state ---- */
 
-static gr_status broadcast_host(gr_step *s, void *mem, int root)
+static gr_status broadcast_bytes(gr_step *s, void *mem, size_t n_bytes, int root)
 {
     gr_pg_call bytes = { .kind = GR_CALL_BROADCAST,
                          .dtype = GR_U8,
                          .dst = mem,
-                         .n_elem = gr_step_state_bytes(s),
+                         .n_elem = n_bytes,
                          .root = root,
                          .label = "state" };
+
+    return gr_pg_run(s->c.pg, &bytes);
+}
+
+/* What is cut up between ranks stays where it is: only together they have all of it. */
+static gr_status broadcast_whole_vars(gr_step *s, char *mem, int root)
+{
+    for (int i = 0; i < s->vars->n; i++) {
+        const gr_var *v = s->vars->list[i];
+
+        if (!v->part_of)
+            GR_TRY(broadcast_bytes(s, mem + v->offset, var_bytes(v), root));
+    }
+    return GR_OK;
+}
+
+static gr_status broadcast_host(gr_step *s, void *mem, int root)
+{
     int64_t numbers[3] = { s->n_updates, 0, s->saw_bad_data };
 
     memcpy(&numbers[1], &s->c.seed, sizeof(s->c.seed));
-    GR_TRY(gr_pg_run(s->c.pg, &bytes));
+    GR_TRY(gr_step_shards(s) ? broadcast_whole_vars(s, mem, root)
+                             : broadcast_bytes(s, mem, gr_step_state_bytes(s), root));
     GR_TRY(gr_pg_broadcast(s->c.pg, (gr_vec){ numbers, 3, GR_I64 }, root));
     s->n_updates = numbers[0];
     memcpy(&s->c.seed, &numbers[1], sizeof(s->c.seed));

@@ -157,7 +157,7 @@ static gr_status measure(gr_pg *pg, gr_device *d, const char *name)
 {
     const gr_backend_ops *ops = d->ops;
     size_t n_elem = (size_t)16 << 20;
-    gr_coll c = { 0, "64 MiB", 0, n_elem, GR_F32, GR_REDUCE_AVG };
+    gr_coll c = { 0, "64 MiB", 0, n_elem, GR_F32, GR_REDUCE_AVG, GR_CALL_ALLREDUCE };
     double best = 1e9;
     void *base;
 
@@ -226,7 +226,7 @@ typedef struct mishap {
 
 static gr_status reduce_once(gr_pg *pg, gr_device *d)
 {
-    gr_coll c = { 0, "bucket 0", 0, 1000, GR_F32, GR_REDUCE_AVG };
+    gr_coll c = { 0, "bucket 0", 0, 1000, GR_F32, GR_REDUCE_AVG, GR_CALL_ALLREDUCE };
 
     GR_TRY(gr_pg_start(pg, &c, d->ops->stream(d)));
     GR_TRY(gr_pg_finish(pg, &c, d->ops->stream(d)));

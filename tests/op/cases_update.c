@@ -114,7 +114,8 @@ static const gr_adamw_attr adamw_plain = { OWN(0.01, false), 0.9, 0.999, 1e-8, f
                            adamw_checked = { OWN(0.01, true), 0.9, 0.999, 1e-8, false },
                            adam_l2 = { OWN(0.01, false), 0.9, 0.999, 1e-8, true },
                            adamw_cut = { CUT, 0.9, 0.999, 1e-8, false };
-static const gr_ema_attr ema_plain = { 0.75, false }, ema_checked = { 0.75, true };
+static const gr_ema_attr ema_plain = { .decay = 0.75 },
+                         ema_checked = { .decay = 0.75, .has_control = true };
 
 /* New parameters are sums of about four terms of size 2, which may cancel: hence n_reduced
  * and scale there. */

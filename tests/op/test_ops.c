@@ -26,6 +26,15 @@ static const struct {
     { "variable", "runs nothing and has no sources: every update case begins with it" },
     { "allreduce_start", "needs a process group: tests/op/test_collective.c" },
     { "allreduce_finish", "needs a process group: tests/op/test_collective.c" },
+    { "reduce_scatter_start", "needs a process group: tests/step/test_zero.c" },
+    { "reduce_scatter_finish", "needs a process group: tests/step/test_zero.c" },
+    { "allgather_start", "needs a process group: tests/step/test_zero.c" },
+    { "allgather_finish", "needs a process group: tests/step/test_zero.c" },
+    { "shard_keep", "its results lie in the exchange space: tests/step/test_zero.c" },
+    { "shard_give", "its results lie in the exchange space: tests/step/test_zero.c" },
+    { "shard_take", "takes what shard_give gave: tests/step/test_zero.c" },
+    { "shard_squares", "its results lie in the exchange space: tests/step/test_zero.c" },
+    { "shard_control", "takes what shard_squares made: tests/step/test_zero.c" },
 };
 
 static bool is_excused(const char *op)

@@ -90,6 +90,16 @@ static gr_status run_steps(job *j, gr_step *s, gr_pg *pg)
     return st;
 }
 
+static gr_status save_nothing(gr_step *s)
+{
+    gr_snapshot *empty;
+
+    GR_TRY(gr_step_save(s, &empty));
+    GR_CHECK_EQ(gr_snapshot_count(empty), 0);
+    gr_snapshot_destroy(empty);
+    return GR_OK;
+}
+
 static gr_status run_step(job *j, gr_step *s, gr_pg *pg)
 {
     batch *b = malloc(sizeof(*b));
@@ -98,12 +108,15 @@ static gr_status run_step(job *j, gr_step *s, gr_pg *pg)
     batch_fill(b, j->exact, 0, 0, j->global_batch / gr_pg_size(pg) / j->c.accumulate);
     st = gr_step_plan(s, true, b->feeds, 2);
     free(b);
+    /* With shards both are done together, and rank 0 alone has snapshots. */
     if (st == GR_OK && j->start)
-        st = gr_step_restore(s, j->start);
+        st = gr_step_restore(s, j->c.zero > 0 && gr_pg_rank(pg) != 0 ? NULL : j->start);
     if (st == GR_OK)
         st = run_steps(j, s, pg);
     if (st == GR_OK && gr_pg_rank(pg) == 0)
         st = gr_step_save(s, &j->end);
+    else if (st == GR_OK && j->c.zero > 0)
+        st = save_nothing(s);
     return st;
 }
 

@@ -136,15 +136,57 @@ const gr_op gr_op_scale_update = {
     .kernels = gr_scale_update_cpu,
 };
 
+static gr_status check_range(int64_t first, int64_t n, int64_t count)
+{
+    if (first >= 0 && n >= 0 && first <= count && n <= count - first)
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG, "elements %lld to %lld of %lld", (long long)first,
+                   (long long)(first + n), (long long)count);
+}
+
+/* The shape of what goes along with the parameter in source s: its own, or its part's. */
+static gr_status companion_shape(const gr_node *n, int s, const gr_stretch *part, gr_shape *out)
+{
+    *out = n->src[s]->shape;
+    if (!part)
+        return GR_OK;
+    GR_TRY(check_range(part->first, part->n, gr_shape_count(out)));
+    *out = gr_shape_of(1, &part->n);
+    return GR_OK;
+}
+
+/* Source 1 of an update: the gradient of source 0, or a row in which that of the part lies. */
+static gr_status want_grad(const gr_node *n, const gr_update_attr *a)
+{
+    const gr_value *grad = n->src[1];
+
+    if (!a->has_part)
+        return want(n, 1, GR_F32, &n->src[0]->shape);
+    GR_TRY(want(n, 1, GR_F32, &grad->shape));
+    return check_range(a->part.grad_at, a->part.of.n, gr_shape_count(&grad->shape));
+}
+
+static const gr_stretch *part_of(const gr_update_attr *a)
+{
+    return a->has_part ? &a->part.of : NULL;
+}
+
+static void print_part(const gr_stretch *part, gr_text *out)
+{
+    if (part)
+        gr_text_addf(out, " part=%lld+%lld", (long long)part->first, (long long)part->n);
+}
+
 static gr_status sgd_infer(gr_node *n)
 {
     const gr_sgd_attr *a = n->attr;
     bool has_buffer = a->momentum != 0;
     const gr_shape *shape = &n->src[0]->shape;
+    gr_shape own;
 
     GR_TRY(want_count(n, 2 + a->of.has_control + has_buffer));
     GR_TRY(want(n, 0, GR_F32, shape));
-    GR_TRY(want(n, 1, GR_F32, shape));
+    GR_TRY(want_grad(n, &a->of));
     if (a->of.has_control)
         GR_TRY(want_control(n, 2));
     in_place(n, 0, 0);
@@ -152,8 +194,9 @@ static gr_status sgd_infer(gr_node *n)
     n->out[1].shape = gr_shape_of(1, (const int64_t[]){ 0 });
     n->out[1].dtype = GR_F32;
     n->out[1].space = GR_SPACE_NONE;
+    GR_TRY(companion_shape(n, 0, part_of(&a->of), &own));
     if (has_buffer) {
-        GR_TRY(want(n, n->n_src - 1, GR_F32, shape));
+        GR_TRY(want(n, n->n_src - 1, GR_F32, &own));
         in_place(n, 1, n->n_src - 1);
     }
     return GR_OK;
@@ -166,6 +209,7 @@ static void print_own(const gr_update_attr *a, gr_text *out)
         gr_text_addf(out, " lr_scale=%g", a->lr_scale);
     if (a->clip_value > 0)
         gr_text_addf(out, " clip_value=%g", a->clip_value);
+    print_part(part_of(a), out);
 }
 
 static void sgd_print(const gr_node *n, gr_text *out)
@@ -190,17 +234,18 @@ static gr_status adamw_infer(gr_node *n)
 {
     const gr_adamw_attr *a = n->attr;
     const gr_shape *shape = &n->src[0]->shape;
-    gr_shape scalar = GR_SCALAR;
+    gr_shape scalar = GR_SCALAR, own;
     int first = 3 + a->of.has_control;
 
     GR_TRY(want_count(n, 5 + a->of.has_control));
     GR_TRY(want(n, 0, GR_F32, shape));
-    GR_TRY(want(n, 1, GR_F32, shape));
+    GR_TRY(want_grad(n, &a->of));
     GR_TRY(want(n, 2, GR_I64, &scalar));
     if (a->of.has_control)
         GR_TRY(want_control(n, 3));
-    GR_TRY(want(n, first, GR_F32, shape));
-    GR_TRY(want(n, first + 1, GR_F32, shape));
+    GR_TRY(companion_shape(n, 0, part_of(&a->of), &own));
+    GR_TRY(want(n, first, GR_F32, &own));
+    GR_TRY(want(n, first + 1, GR_F32, &own));
     in_place(n, 0, 0);
     in_place(n, 1, first);
     in_place(n, 2, first + 1);
@@ -229,12 +274,12 @@ const gr_op gr_op_adamw = {
 static gr_status ema_infer(gr_node *n)
 {
     const gr_ema_attr *a = n->attr;
-    const gr_shape *shape = &n->src[0]->shape;
-    gr_shape scalar = GR_SCALAR;
+    gr_shape scalar = GR_SCALAR, own;
 
     GR_TRY(want_count(n, 3 + a->has_control));
-    GR_TRY(want(n, 0, GR_F32, shape));
-    GR_TRY(want(n, 1, GR_F32, shape));
+    GR_TRY(want(n, 1, GR_F32, a->has_part ? &n->src[1]->shape : &n->src[0]->shape));
+    GR_TRY(companion_shape(n, 1, a->has_part ? &a->part : NULL, &own));
+    GR_TRY(want(n, 0, GR_F32, &own));
     GR_TRY(want(n, 2, GR_I64, &scalar));
     if (a->has_control)
         GR_TRY(want_control(n, 3));
@@ -247,6 +292,7 @@ static void ema_print(const gr_node *n, gr_text *out)
     const gr_ema_attr *a = n->attr;
 
     gr_text_addf(out, " decay=%g", a->decay);
+    print_part(a->has_part ? &a->part : NULL, out);
 }
 
 const gr_op gr_op_ema = {

@@ -19,6 +19,10 @@
  *   ema           average, param, step [, control] -> average: average * decay + param *
  *                 (1 - decay), in the first update param itself. Reads the updated param.
  * Outputs alias the variables they replace. lr comes from the step scalars.
+ *
+ * With has_part an update takes a part of the parameter only (ZeRO): moments and averages have
+ * just its elements then, in one dimension, and grad is a row of numbers in which the part's
+ * begin at grad_at.
  */
 #ifndef GR_OP_UPDATE_UPDATE_H
 #define GR_OP_UPDATE_UPDATE_H
@@ -42,12 +46,21 @@ typedef struct gr_count_attr {
     bool has_control;
 } gr_count_attr;
 
+/* Elements [of.first, of.first + of.n) of a parameter; their gradients begin at element grad_at
+ * of the value that is the update's source. */
+typedef struct gr_update_part {
+    gr_stretch of;
+    int64_t grad_at;
+} gr_update_part;
+
 /* What is a parameter's own, whatever the optimiser. */
 typedef struct gr_update_attr {
     double lr_scale;     /* times the step's learning rate */
     double weight_decay; /* sgd and l2: added to the gradient, times param */
     double clip_value;   /* gradients are cut to +-this, after control's factor; 0: not */
     bool has_control;
+    bool has_part;
+    gr_update_part part;
 } gr_update_attr;
 
 typedef struct gr_sgd_attr {
@@ -65,6 +78,8 @@ typedef struct gr_adamw_attr {
 typedef struct gr_ema_attr {
     double decay;
     bool has_control;
+    bool has_part;
+    gr_stretch part;
 } gr_ema_attr;
 
 extern const gr_op gr_op_accumulate, gr_op_grad_control, gr_op_count_step, gr_op_scale_update,

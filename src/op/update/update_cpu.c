@@ -100,25 +100,30 @@ static void norm_slice(void *arg, int slice, int n_slices)
     }
 }
 
-static gr_status run_control(const gr_launch *l, const gr_update_loops *loops)
+void gr_control_fill(const gr_control_attr *a, double sum, double scale, float *out)
 {
-    const gr_control_attr *a = l->node->attr;
-    float *out = l->out[0];
-    double scale = a->has_scale ? (double)*(const float *)l->src[0] : 1.0;
-    norm_job j = { l, loops, l->work, a->has_scale };
-    size_t n_blocks = count_blocks(l->node, a->has_scale);
-    double sum = 0, norm, clip = 1;
+    double norm = sqrt(sum) / scale, clip = 1;
 
-    gr_pool_run(l->pool, norm_slice, &j, gr_pool_size(l->pool));
-    for (size_t i = 0; i < n_blocks; i++)
-        sum += j.block_sum[i];
-    norm = sqrt(sum) / scale;
     if (a->max_norm > 0 && a->max_norm < norm + 1e-6)
         clip = a->max_norm / (norm + 1e-6);
     out[GR_CONTROL_FACTOR] = (float)(clip / scale);
     out[GR_CONTROL_SKIP] = isfinite(norm) ? 0.0f : 1.0f;
     out[GR_CONTROL_NORM] = (float)norm;
     out[GR_CONTROL_SCALE] = (float)scale;
+}
+
+static gr_status run_control(const gr_launch *l, const gr_update_loops *loops)
+{
+    const gr_control_attr *a = l->node->attr;
+    double scale = a->has_scale ? (double)*(const float *)l->src[0] : 1.0;
+    norm_job j = { l, loops, l->work, a->has_scale };
+    size_t n_blocks = count_blocks(l->node, a->has_scale);
+    double sum = 0;
+
+    gr_pool_run(l->pool, norm_slice, &j, gr_pool_size(l->pool));
+    for (size_t i = 0; i < n_blocks; i++)
+        sum += j.block_sum[i];
+    gr_control_fill(a, sum, scale, l->out[0]);
     return GR_OK;
 }
 
@@ -169,6 +174,16 @@ static void sgd_range(const gr_update_job *j, size_t first, size_t n)
     j->loops->sgd(j->dst + first, j->grad + first, buffer, n, &j->sgd);
 }
 
+/* Moves the job from the whole parameter to its part; moments have nothing but the part. */
+static void take_part(gr_update_job *j, const gr_update_attr *a)
+{
+    if (!a->has_part)
+        return;
+    j->dst += a->part.of.first;
+    j->grad += a->part.grad_at;
+    j->n = (size_t)a->part.of.n;
+}
+
 static bool begin_sgd(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j)
 {
     const gr_sgd_attr *a = l->node->attr;
@@ -181,6 +196,7 @@ static bool begin_sgd(const gr_launch *l, const gr_update_loops *loops, gr_updat
                           .dst = l->out[0],
                           .grad = l->src[1],
                           .n = count(l->node->src[0]) };
+    take_part(j, &a->of);
     j->state[0] = a->momentum != 0 ? l->out[1] : NULL;
     j->sgd = (gr_sgd_terms){ .lr = (float)((double)l->scalars->lr * a->of.lr_scale),
                              .momentum = (float)a->momentum,
@@ -212,6 +228,7 @@ static bool begin_adamw(const gr_launch *l, const gr_update_loops *loops, gr_upd
                           .state = { l->out[1], l->out[2] },
                           .grad = l->src[1],
                           .n = count(l->node->src[0]) };
+    take_part(j, &a->of);
     j->adamw = (gr_adamw_terms){ .beta2 = (float)a->beta2,
                                  .rest1 = (float)(1 - a->beta1),
                                  .rest2 = (float)(1 - a->beta2),
@@ -243,6 +260,8 @@ static bool begin_ema(const gr_launch *l, const gr_update_loops *loops, gr_updat
                           .grad = l->src[1],
                           .n = count(l->node->src[0]),
                           .ema_rest = (float)(1 - a->decay) };
+    if (a->has_part)
+        j->grad += a->part.first;
     return true;
 }
 

@@ -2,7 +2,7 @@
 #ifndef GR_OP_UPDATE_UPDATE_CPU_H
 #define GR_OP_UPDATE_UPDATE_CPU_H
 
-#include "graph/op.h"
+#include "op/update/update.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,6 +60,9 @@ struct gr_update_job {
 
 /* Fills *j from a node's sources; false when control says that the step is skipped. */
 typedef bool gr_update_begin(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j);
+
+/* The control value from the sum of all squares of gradients that were scaled by `scale`. */
+void gr_control_fill(const gr_control_attr *a, double sum, double scale, float *out);
 
 /* Of an operator that updates one parameter (gr_many_takes). */
 gr_update_begin *gr_update_begin_of(const gr_op *op);

@@ -1,0 +1,133 @@
+/*
+ * Exchange by shares (ZeRO): gradients are summed where they are used, new parameters handed
+ * to everybody.
+ *
+ *     bucket 0   reduce-scatter ─► own share ─► updates ─► all-gather ┄┄┄┄┄► others' parts
+ *     bucket 1        reduce-scatter ─► own share ─► updates ─► all-gather ┄► others' parts
+ *
+ * An all-gather lies in the memory of its bucket's gradients, which are used up by then. It is
+ * started right behind the updates of its bucket and finished at the end of the step, so that
+ * it runs while later buckets are reduced and updated.
+ */
+#include "pass/shard.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+static gr_status scatter_bucket(gr_graph *g, const gr_shard *s, const gr_bucket *k)
+{
+    const gr_buckets *b = s->buckets;
+    gr_value **grad = gr_malloc((size_t)k->n * sizeof(*grad)), *share = NULL;
+    gr_status st;
+
+    if (!grad)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < k->n; i++)
+        grad[i] = g->grads[b->var[k->first + i]->index];
+    st = gr_reduce_scatter_nodes(g, s->pg, &k->coll, grad, k->n, &share);
+    for (int i = 0; i < k->n && st == GR_OK; i++)
+        g->grads[b->var[k->first + i]->index] = share;
+    gr_free(grad);
+    return st;
+}
+
+gr_status gr_pass_scatter(gr_graph *g, const gr_shard *s)
+{
+    GR_TRY(gr_pass_place(g, s->buckets));
+    g->phase = GR_PHASE_SYNC;
+    for (int i = 0; i < s->buckets->n_buckets; i++)
+        GR_TRY(scatter_bucket(g, s, &s->buckets->bucket[i]));
+    g->phase = GR_PHASE_FORWARD;
+    return GR_OK;
+}
+
+/* ---- gathering ---- */
+
+enum { GIVE, START, FINISH, TAKE, N_ADDED }; /* nodes of a bucket, in the order they are added */
+
+/* New values of all parameters, by variable index. */
+static gr_status find_updated(const gr_graph *g, gr_value ***out)
+{
+    gr_value **updated = gr_calloc((size_t)g->vars->n + 1, sizeof(*updated));
+
+    if (!updated)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < g->n_nodes; i++)
+        for (int o = 0; o < g->nodes[i]->n_out; o++) {
+            gr_value *v = &g->nodes[i]->out[o];
+
+            if (v->alias && v->var && v->var->kind == GR_VAR_PARAM)
+                updated[v->var->index] = v;
+        }
+    *out = updated;
+    return GR_OK;
+}
+
+static gr_status gather_bucket(gr_graph *g, const gr_shard *s, int i, gr_value *const *updated)
+{
+    const gr_bucket *k = &s->buckets->bucket[i];
+    gr_value **params = gr_arena_array(g->arena, (size_t)k->n, sizeof(*params));
+
+    if (!params)
+        return GR_ERR_NOMEM;
+    for (int j = 0; j < k->n; j++) {
+        params[j] = updated[s->buckets->var[k->first + j]->index];
+        GR_BUG_IF(!params[j]); /* every slot has an update */
+    }
+    return gr_shard_gather_nodes(g, s->pg, &s->gather[i], &s->of[i], params);
+}
+
+static bool is_ready(const gr_node *n, const bool *is_put)
+{
+    for (int s = 0; s < n->n_src; s++)
+        if (!is_put[n->src[s]->node->id])
+            return false;
+    return true;
+}
+
+/* The added nodes stand behind the n_old others. Those that begin a gather move to right behind
+ * what they wait for; the rest stays at the end. */
+static gr_status order_added(gr_graph *g, int n_old, int n_buckets)
+{
+    size_t n = (size_t)g->n_nodes;
+    gr_node **order = gr_malloc((n + 1) * sizeof(*order)), **added = g->nodes + n_old;
+    bool *is_put = gr_calloc((size_t)g->next_id + 1, sizeof(*is_put));
+    gr_status st = order && is_put ? GR_OK : GR_ERR_NOMEM;
+    int next = 0, at = 0;
+
+    for (int i = 0; i < n_old && st == GR_OK; i++) {
+        order[at++] = g->nodes[i];
+        is_put[g->nodes[i]->id] = true;
+        for (; next < n_buckets && is_ready(added[next * N_ADDED + GIVE], is_put); next++) {
+            order[at++] = added[next * N_ADDED + GIVE];
+            order[at++] = added[next * N_ADDED + START];
+        }
+    }
+    for (int i = 0; i < n_buckets && st == GR_OK; i++) {
+        order[at++] = added[i * N_ADDED + FINISH];
+        order[at++] = added[i * N_ADDED + TAKE];
+    }
+    if (st == GR_OK) {
+        GR_BUG_IF(at != g->n_nodes);
+        memcpy(g->nodes, order, n * sizeof(gr_node *));
+    }
+    gr_free(order);
+    gr_free(is_put);
+    return st;
+}
+
+gr_status gr_pass_gather(gr_graph *g, const gr_shard *s)
+{
+    int n_old = g->n_nodes;
+    gr_value **updated = NULL;
+    gr_status st = find_updated(g, &updated);
+
+    g->phase = GR_PHASE_UPDATE;
+    for (int i = 0; i < s->buckets->n_buckets && st == GR_OK; i++)
+        st = gather_bucket(g, s, i, updated);
+    g->phase = GR_PHASE_FORWARD;
+    gr_free(updated);
+    GR_TRY(st);
+    return order_added(g, n_old, s->buckets->n_buckets);
+}

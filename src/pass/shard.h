@@ -1,0 +1,47 @@
+/*
+ * Optimiser state cut up between ranks (ZeRO): who updates what, and the passes for it.
+ *
+ * Each bucket is cut into equal shares, one per rank, without regard to where parameters
+ * begin. A rank updates what lies in its share: a stretch, perhaps empty, of each parameter.
+ * All follows from the parameter table and the number of ranks.
+ */
+#ifndef GR_PASS_SHARD_H
+#define GR_PASS_SHARD_H
+
+#include "op/collective/shard.h"
+#include "op/update/shard.h"
+#include "pass/pass.h"
+
+typedef struct gr_shard_config {
+    gr_pg *pg;
+    int n_vars;      /* of the table: parameters lie below it */
+    bool wants_norm; /* clipping or a loss scale */
+} gr_shard_config;
+
+typedef struct gr_shard {
+    gr_pg *pg;
+    const gr_buckets *buckets;
+    const int *slot_of;      /* by variable index; -1: none */
+    const gr_shard_attr *of; /* by bucket */
+    const gr_coll *gather;   /* by bucket: new parameters to everybody */
+    gr_update_shard update;
+} gr_shard;
+
+/* Pads the buckets of *b so that they part evenly, turns their all-reduces into
+ * reduce-scatters, and says who updates what. Lives in `arena`, with `b`. */
+gr_status gr_shard_make(gr_shard *s, gr_arena *arena, gr_buckets *b,
+                        const gr_shard_config *c) GR_MUST_CHECK;
+
+/* The elements of a parameter that `rank` updates; n is 0 when there are none, or when the
+ * parameter is not updated at all. */
+gr_stretch gr_shard_range(const gr_shard *s, const gr_var *param, int rank);
+
+/* In place of gr_pass_sync(): a reduce-scatter per bucket. g->grads are the own shares
+ * afterwards, the same row for every parameter of a bucket. */
+gr_status gr_pass_scatter(gr_graph *g, const gr_shard *s) GR_MUST_CHECK;
+
+/* After the updates are joined: all-gathers of the new parameters, each started when its
+ * bucket is updated and finished at the end of the step. */
+gr_status gr_pass_gather(gr_graph *g, const gr_shard *s) GR_MUST_CHECK;
+
+#endif

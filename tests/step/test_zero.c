@@ -1,0 +1,372 @@
+/*
+ * Optimiser state cut up between ranks (ZeRO): the same bits as whole, for every optimiser,
+ * with clipping, averages, mixed precision, skipped steps and accumulation; snapshots that
+ * go both ways; and the memory that the formulas promise.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "check.h"
+#include "step/world.h"
+
+/* 12-640-24-5: weights of several blocks of the gradient norm, which borders of shares cut;
+ * biases that are smaller than a share; and one number that no share but one can have. */
+static gr_status trace_wide(gr_graph *g, void *user)
+{
+    gr_value *gain = gr_param(g, "gain", GR_SHAPE(1), gr_init_const(0.75));
+    gr_value *h = gr_relu(g, gr_linear(g, "fc1", gr_input(g, "x"), 640));
+    gr_value *logits;
+
+    (void)user;
+    h = gr_mul(g, gr_tanh(g, gr_linear(g, "fc2", h, 24)), gain);
+    logits = gr_linear(g, "fc3", h, 5);
+    gr_output(g, "logits", logits);
+    gr_loss(g, gr_cross_entropy(g, logits, gr_input(g, "y")));
+    return gr_graph_status(g);
+}
+
+#define N_PARAMS (1 + 12 * 640 + 640 + 640 * 24 + 24 + 24 * 5 + 5)
+
+static const gr_param_group groups[] = { { "*.bias|gain", 2.0, 0.0 }, { "fc2.*", 0.5, 0.03 } };
+
+static gr_step_config base_config(void)
+{
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+
+    c.trace = trace_wide;
+    c.seed = 5;
+    c.first_bucket_bytes = 1 << 10;
+    c.bucket_bytes = 8 << 10;
+    c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
+    return c;
+}
+
+static void sgd_plain(gr_step_config *c)
+{
+    c->optim = (gr_optim)GR_OPTIM_INIT;
+}
+
+static void sgd_momentum(gr_step_config *c)
+{
+    c->optim = (gr_optim)GR_OPTIM_INIT;
+    c->optim.momentum = 0.9;
+    c->optim.weight_decay = 1e-3;
+    c->clip_value = 0.01;
+}
+
+static void sgd_nesterov(gr_step_config *c)
+{
+    c->optim = (gr_optim)GR_OPTIM_INIT;
+    c->optim.momentum = 0.9;
+    c->optim.nesterov = true;
+    c->clip_norm = 0.3;
+    c->bucket_bytes = 25 << 20; /* one bucket behind the first */
+}
+
+static void adam(gr_step_config *c)
+{
+    c->optim = (gr_optim)GR_OPTIM_ADAM_INIT;
+    c->optim.weight_decay = 1e-2;
+    c->ema_decay = 0.75;
+    c->without = "join,fuse";
+}
+
+static void adamw_groups(gr_step_config *c)
+{
+    c->optim.groups = groups;
+    c->optim.n_groups = 2;
+    c->clip_norm = 0.2;
+    c->ema_decay = 0.9;
+    c->n_threads = 2;
+}
+
+static void adamw_all_of_it(gr_step_config *c)
+{
+    adamw_groups(c);
+    c->accumulate = 2;
+    c->amp = GR_AMP_BF16;
+    c->clip_value = 0.02;
+}
+
+static void half(gr_step_config *c)
+{
+    c->amp = GR_AMP_F16;
+    c->init_scale = 0x1p28; /* gradients overflow at first: steps are skipped */
+    c->ema_decay = 0.5;
+    c->clip_norm = 0.5;
+    c->accumulate = 2;
+}
+
+typedef void change(gr_step_config *c);
+static change *const changes[] = { sgd_plain,    sgd_momentum,    sgd_nesterov, adam,
+                                   adamw_groups, adamw_all_of_it, half };
+#define N_CHANGES ((int)(sizeof(changes) / sizeof(changes[0])))
+
+static job make_job(change *with, int zero, int first, int n_steps)
+{
+    job j = { .c = base_config(), .global_batch = 24, .first = first, .n_steps = n_steps };
+
+    with(&j.c);
+    j.c.zero = zero;
+    return j;
+}
+
+static int64_t count_in(const gr_snapshot *snap, const char *name)
+{
+    return *(const int64_t *)gr_snapshot_find(snap, name)->mem;
+}
+
+static void test_same_bits(change *with, int zero, int n_ranks)
+{
+    int n_steps = with == half ? 16 : 4;
+    job whole = make_job(with, 0, 0, n_steps), cut = make_job(with, zero, 0, n_steps);
+
+    run_ranks(&whole, n_ranks);
+    run_ranks(&cut, n_ranks);
+    check_same_state(whole.end, cut.end);
+    for (int i = 0; i < n_steps; i++)
+        GR_CHECK(memcmp(&whole.loss[i], &cut.loss[i], sizeof(float)) == 0);
+    if (with == half) {
+        GR_CHECK(count_in(cut.end, "optimizer.skipped") > 0);
+        GR_CHECK(count_in(cut.end, "optimizer.step") > 3);
+    }
+    gr_snapshot_destroy(whole.end);
+    gr_snapshot_destroy(cut.end);
+}
+
+/* A run in two halves, cut up in one or both of them, is the run in one piece; and a snapshot
+ * of four ranks goes on with one. */
+static void test_resume(int before, int after, int n_ranks)
+{
+    job whole = make_job(adamw_all_of_it, 0, 0, 4);
+    job a = make_job(adamw_all_of_it, before, 0, 2), b = make_job(adamw_all_of_it, after, 2, 2);
+    job alone = make_job(adamw_all_of_it, after, 2, 1), same = make_job(adamw_all_of_it, 0, 2, 1);
+
+    run_ranks(&whole, n_ranks);
+    run_ranks(&a, n_ranks);
+    b.start = alone.start = same.start = a.end;
+    run_ranks(&b, n_ranks);
+    check_same_state(whole.end, b.end);
+    GR_CHECK_OK(run_rank(&alone, NULL));
+    GR_CHECK_OK(run_rank(&same, NULL));
+    check_same_state(alone.end, same.end);
+    gr_snapshot_destroy(whole.end);
+    gr_snapshot_destroy(a.end);
+    gr_snapshot_destroy(b.end);
+    gr_snapshot_destroy(alone.end);
+    gr_snapshot_destroy(same.end);
+}
+
+/* ---- ranks with a program of their own ---- */
+
+typedef gr_status rank_fn(gr_step *s, gr_pg *pg, void *arg);
+
+typedef struct ranked {
+    gr_step_config c;
+    gr_pg *pg;
+    rank_fn *fn;
+    void *arg;
+    pthread_t thread;
+} ranked;
+
+static void *ranked_main(void *arg)
+{
+    ranked *r = arg;
+    batch *b = malloc(sizeof(*b));
+    gr_step *s;
+
+    r->c.pg = r->pg;
+    r->c.device = "cpu";
+    batch_fill(b, false, 0, gr_pg_rank(r->pg) * 6, 6);
+    GR_CHECK_OK(gr_step_create(&s, &r->c));
+    GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
+    GR_CHECK_OK(r->fn(s, r->pg, r->arg));
+    gr_step_destroy(s);
+    gr_pg_destroy(r->pg);
+    free(b);
+    return NULL;
+}
+
+static void run_program(const gr_step_config *c, int n, rank_fn *fn, void *arg)
+{
+    gr_pg_config pc = GR_PG_CONFIG_INIT;
+    ranked r[4];
+    gr_pg *pg[4];
+
+    pc.timeout_ms = 30000;
+    GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
+    for (int i = 0; i < n; i++) {
+        r[i] = (ranked){ .c = *c, .pg = pg[i], .fn = fn, .arg = arg };
+        GR_CHECK_EQ(pthread_create(&r[i].thread, NULL, ranked_main, &r[i]), 0);
+    }
+    for (int i = 0; i < n; i++)
+        pthread_join(r[i].thread, NULL);
+}
+
+static gr_status train(gr_step *s, gr_pg *pg, int first, int n)
+{
+    batch *b = malloc(sizeof(*b));
+    gr_status st = GR_OK;
+
+    for (int i = first; i < first + n && st == GR_OK; i++) {
+        batch_fill(b, false, i, gr_pg_rank(pg) * 6, 6);
+        st = gr_step_train(s, b->feeds, 2, 0.125);
+    }
+    free(b);
+    return st;
+}
+
+static gr_status eval(gr_step *s, float *logits)
+{
+    batch *b = malloc(sizeof(*b));
+    gr_status st;
+
+    batch_fill(b, false, 1000, 0, 6);
+    st = gr_step_eval(s, b->feeds, 2);
+    if (st == GR_OK)
+        st = gr_step_read(s, "logits", (gr_vec){ logits, 30, GR_F32 });
+    free(b);
+    return st;
+}
+
+typedef struct looked {
+    float plain[30], averaged[30], later[30];
+} looked;
+
+/* Averages are looked at between two stretches of training; rank 1 tells what it saw. */
+static gr_status look_at_averages(gr_step *s, gr_pg *pg, void *arg)
+{
+    looked mine, *out = arg;
+
+    GR_TRY(train(s, pg, 0, 3));
+    GR_TRY(eval(s, mine.plain));
+    GR_TRY(gr_step_use_ema(s, true));
+    GR_TRY(eval(s, mine.averaged));
+    GR_TRY(gr_step_use_ema(s, false));
+    GR_TRY(train(s, pg, 3, 2));
+    GR_TRY(eval(s, mine.later));
+    if (gr_pg_rank(pg) == 1)
+        *out = mine;
+    return GR_OK;
+}
+
+static void test_averages(int zero)
+{
+    gr_step_config c = base_config();
+    looked whole, cut;
+
+    c.ema_decay = 0.75;
+    run_program(&c, 3, look_at_averages, &whole);
+    c.zero = zero;
+    run_program(&c, 3, look_at_averages, &cut);
+    GR_CHECK(memcmp(&whole, &cut, sizeof(whole)) == 0);
+    GR_CHECK(memcmp(whole.plain, whole.averaged, sizeof(whole.plain)) != 0);
+}
+
+/* While averages are read there are no parameters to train or save. */
+static gr_status use_averages_wrongly(gr_step *s, gr_pg *pg, void *arg)
+{
+    gr_snapshot *snap;
+
+    (void)arg;
+    GR_TRY(gr_step_use_ema(s, true));
+    GR_CHECK_FAILS(train(s, pg, 0, 1), GR_ERR_ARG, "gr_step_use_ema(step, false)");
+    GR_CHECK_FAILS(gr_step_save(s, &snap), GR_ERR_ARG, "gr_step_use_ema(step, false)");
+    GR_CHECK_FAILS(gr_step_restore(s, NULL), GR_ERR_ARG, "gr_step_use_ema(step, false)");
+    return GR_OK;
+}
+
+/* One snapshot that does not fit is refused by all, and nothing has changed. */
+static gr_status restore_what_does_not_fit(gr_step *s, gr_pg *pg, void *arg)
+{
+    gr_snapshot *before, *after;
+    gr_status st;
+
+    GR_TRY(train(s, pg, 0, 2));
+    GR_TRY(gr_step_save(s, &before));
+    st = gr_step_restore(s, arg);
+    GR_CHECK_EQ(st, GR_ERR_ARG);
+    GR_CHECK(strstr(gr_error_message(), gr_pg_rank(pg) == 0 ? "restore: the snapshot has no"
+                                                            : "rank 0: restore: ") != NULL);
+    GR_TRY(gr_step_save(s, &after));
+    if (gr_pg_rank(pg) == 0)
+        check_same_state(before, after);
+    gr_snapshot_destroy(before);
+    gr_snapshot_destroy(after);
+    return GR_OK;
+}
+
+static void test_refusals(int zero)
+{
+    gr_step_config c = base_config();
+    gr_snapshot *empty;
+
+    GR_CHECK_OK(gr_snapshot_create(&empty));
+    c.ema_decay = 0.5;
+    c.zero = zero;
+    run_program(&c, 2, use_averages_wrongly, NULL);
+    run_program(&c, 2, restore_what_does_not_fit, empty);
+    gr_snapshot_destroy(empty);
+    c.zero = 7;
+    GR_CHECK_FAILS(gr_step_create(&(gr_step *){ NULL }, &c), GR_ERR_ARG, "zero is 7");
+}
+
+/* ---- memory ---- */
+
+typedef struct used {
+    size_t state, exchange, optim;
+} used;
+
+static gr_status measure(gr_step *s, gr_pg *pg, void *arg)
+{
+    used *most = arg;
+    gr_memory_report r;
+    gr_step_stats stats;
+    batch *b = malloc(sizeof(*b));
+
+    GR_TRY(train(s, pg, 0, 1));
+    GR_TRY(gr_step_get_stats(s, &stats));
+    batch_fill(b, false, 0, 0, 6);
+    GR_TRY(gr_step_memory_report(s, true, b->feeds, 2, &r));
+    free(b);
+    GR_CHECK_EQ(stats.state_bytes, r.params + r.buffers + r.optim);
+    GR_CHECK_EQ(stats.exchange_bytes, r.exchange);
+    most[gr_pg_rank(pg)] = (used){ stats.state_bytes, stats.exchange_bytes, r.optim };
+    return GR_OK;
+}
+
+/* With AdamW and averages: 4 bytes of parameters and 12 of state, of which each rank has its
+ * part. Padding: 64 bytes for each variable, and for each rank and bucket. */
+static void test_memory(int zero, int n_ranks)
+{
+    size_t n_vars = 4 * 7 + 2, n_buckets = 8, pad = 64 * (n_vars + n_buckets * (size_t)n_ranks);
+    size_t p = (size_t)N_PARAMS * sizeof(float);
+    gr_step_config c = base_config();
+    used whole[4], cut[4];
+
+    c.ema_decay = 0.5;
+    run_program(&c, n_ranks, measure, whole);
+    c.zero = zero;
+    run_program(&c, n_ranks, measure, cut);
+    for (int r = 0; r < n_ranks; r++) {
+        GR_CHECK(whole[r].state >= 4 * p && whole[r].state <= 4 * p + pad);
+        GR_CHECK(cut[r].state <= p + 3 * p / (size_t)n_ranks + pad);
+        GR_CHECK(cut[r].optim <= 3 * p / (size_t)n_ranks + pad);
+        GR_CHECK(cut[r].exchange <= whole[r].exchange + pad);
+    }
+}
+
+int main(void)
+{
+    for (int n_ranks = 2; n_ranks <= 4; n_ranks++) {
+        for (int i = 0; i < N_CHANGES; i++)
+            test_same_bits(changes[i], 1, n_ranks);
+        test_memory(1, n_ranks);
+    }
+    test_resume(1, 0, 4);
+    test_resume(0, 1, 3);
+    test_averages(1);
+    test_refusals(1);
+    return 0;
+}
