@@ -40,7 +40,7 @@ for model in "${models[@]}"; do
             ours=() theirs=() memory=
             for ((i = 0; i < rounds; i++)); do
                 text=$("$bin/gradus" bench step "$model" --device cpu --amp "$amp" \
-                    --threads "$threads" --steps "$n")
+                    --threads "$threads" --starts 0 --steps "$n")
                 ours+=("$(field step_ms <<<"$text")")
                 if [ "$has_torch" = 1 ]; then
                     # Some PyTorch builds die in bf16 products on machines that hide AMX.

@@ -5,6 +5,9 @@
  *
  * Per size the best and the median of batches of back-to-back calls, and the bus bandwidth
  * of the best, bytes / time * 2 (W - 1) / W. Where both are far apart, other programs ran.
+ *
+ * The floor: all ranks at once read and write as many bytes as an all-reduce in shared memory
+ * reads and writes, the size once each per rank, and wait for nobody.
  */
 #include "train/bench.h"
 
@@ -85,6 +88,17 @@ static gr_status anywhere(bench *b, size_t n_elem)
     return gr_pg_allreduce(b->pg, (gr_vec){ b->mem, n_elem, GR_F32 }, GR_REDUCE_SUM);
 }
 
+static gr_status only_memory(bench *b, size_t n_elem)
+{
+    float *mem = b->base;
+
+    for (size_t i = 0; i + 16 <= n_elem; i += 16)
+        for (size_t k = 0; k < 16; k++) /* a fixed number: the compiler uses vectors */
+            mem[i + k] *= 0.5F;
+    __asm__ volatile("" : : "r"(mem) : "memory");
+    return GR_OK;
+}
+
 /* Microseconds of one call: the best and the median. All ranks make the same number of
  * calls: rank 0 says how many. */
 static gr_status measure(bench *b, call_fn *call, size_t n_bytes, double us[2])
@@ -120,17 +134,19 @@ static gr_status run_sizes(bench *b)
     if (gr_pg_rank(b->pg) == 0)
         fprintf(out,
                 "%d ranks, %d cores, transport %s, f32 sum; us: best, median (bus GB/s)\n"
-                "%10s %27s %27s\n",
-                w, gr_cpu_count(), b->pg->ops->name, "bytes", "exchange", "anywhere");
+                "%10s %27s %27s %9s %9s\n",
+                w, gr_cpu_count(), b->pg->ops->name, "bytes", "exchange", "anywhere", "floor",
+                "of floor");
     for (int64_t n = b->min; n <= b->max; n *= 4) {
-        double x[2], s[2];
+        double x[2], s[2], f[2];
 
         GR_TRY(measure(b, in_exchange, (size_t)n, x));
         GR_TRY(measure(b, anywhere, (size_t)n, s));
+        GR_TRY(measure(b, only_memory, (size_t)n, f));
         if (gr_pg_rank(b->pg) == 0)
-            fprintf(out, "%10lld %9.1f %9.1f (%5.1f) %9.1f %9.1f (%5.1f)\n", (long long)n, x[0],
-                    x[1], factor * (double)n / x[0] * 1e-3, s[0], s[1],
-                    factor * (double)n / s[0] * 1e-3);
+            fprintf(out, "%10lld %9.1f %9.1f (%5.1f) %9.1f %9.1f (%5.1f) %9.1f %8.0f%%\n",
+                    (long long)n, x[0], x[1], factor * (double)n / x[0] * 1e-3, s[0], s[1],
+                    factor * (double)n / s[0] * 1e-3, f[0], 100 * f[0] / x[0]);
     }
     return gr_pg_barrier(b->pg);
 }
