@@ -6,6 +6,7 @@
 #define GR_OP_MODULE_H
 
 #include "backend/backend.h"
+#include "base/text.h"
 #include "comm/pg.h"
 #include "graph/op.h"
 
@@ -13,7 +14,7 @@
 extern "C" {
 #endif
 
-#define GR_MODULE_ABI 2
+#define GR_MODULE_ABI 3
 
 typedef struct gr_module {
     int abi; /* GR_MODULE_ABI; checked before anything else is read */
@@ -21,6 +22,8 @@ typedef struct gr_module {
     const gr_backend_ops *backend;
     const gr_kernel_set *kernels;
     const gr_pg_factory *groups;
+    /* Lines "  name  version" of the libraries that it uses. */
+    void (*versions)(gr_text *out);
 } gr_module;
 
 typedef const gr_module *gr_module_get_fn(void); /* symbol "gr_module_get" */

@@ -1,4 +1,4 @@
-/* The commands `gradus train`, `gradus debug` and `gradus bench`, as main() calls them. */
+/* What the commands of gradus do; command.h has the table of them. */
 #ifndef GR_TRAIN_TRAIN_H
 #define GR_TRAIN_TRAIN_H
 

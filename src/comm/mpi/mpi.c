@@ -351,7 +351,19 @@ static gr_status make_wire(gr_wire **out, gr_meet *m, const gr_pg_config *config
     return GR_OK;
 }
 
-static const gr_mpi_module module = { .abi = GR_MPI_ABI, .world = world, .make_wire = make_wire };
+static const char *version(void)
+{
+    static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int n = 0;
+
+    if (MPI_Get_library_version(text, &n) != MPI_SUCCESS)
+        text[0] = '\0';
+    return text;
+}
+
+static const gr_mpi_module module = {
+    .abi = GR_MPI_ABI, .world = world, .make_wire = make_wire, .version = version
+};
 
 GR_API gr_mpi_module_get_fn gr_mpi_module_get;
 

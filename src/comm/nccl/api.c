@@ -1,6 +1,8 @@
 /* Loading NCCL. */
 #include "comm/nccl/api.h"
 
+#include "comm/nccl/nccl.h"
+
 #include <dlfcn.h>
 
 static const char *const names[] = { "libnccl.so.2", "libnccl.so" };
@@ -43,4 +45,17 @@ void nccl_api_unload(nccl_api *a)
     if (a->lib)
         dlclose(a->lib);
     *a = (nccl_api){ 0 };
+}
+
+int gr_nccl_version(void)
+{
+    nccl_api a;
+    int version = 0;
+
+    if (nccl_api_load(&a) != GR_OK)
+        return 0;
+    if (a.GetVersion(&version) != ncclSuccess)
+        version = 0;
+    nccl_api_unload(&a);
+    return version;
 }

@@ -11,6 +11,9 @@ extern "C" {
 /* gr_pg_factory.create of "nccl". */
 gr_status gr_nccl_create(gr_pg **out, gr_pg *host, gr_device *dev) GR_MUST_CHECK;
 
+/* 22703 for 2.27.3; 0: NCCL is not there. */
+int gr_nccl_version(void);
+
 #ifdef __cplusplus
 }
 #endif

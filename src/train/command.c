@@ -1,0 +1,194 @@
+/* The commands of `gradus`, and the choice among them. */
+#include "train/command.h"
+
+#include "base/option.h"
+#include "train/config/request.h"
+#include "train/config/settings.h"
+#include "train/version.h"
+
+#include <string.h>
+
+/* ---- what they run ---- */
+
+static gr_status run_train(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)out;
+    return gr_train(c, signal);
+}
+
+static gr_status run_debug(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)out, (void)signal;
+    return gr_debug(c);
+}
+
+static gr_status run_bench(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)out, (void)signal;
+    return gr_bench(c);
+}
+
+static void help_bench(const gr_command *c, gr_text *out)
+{
+    (void)c;
+    gr_bench_help(out);
+}
+
+static gr_status run_version(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)c, (void)signal;
+    gr_version_print(out);
+    return gr_text_status(out);
+}
+
+static void help_version(const gr_command *c, gr_text *out)
+{
+    (void)c;
+    gr_text_add(out, "usage: gradus --version\n\n"
+                     "Gradus and every library with its version, and what is absent.\n");
+}
+
+static gr_status run_help(const gr_command *c, gr_text *out, int *signal);
+
+static void help_help(const gr_command *c, gr_text *out)
+{
+    (void)c;
+    gr_text_addf(out, "gradus %s: data-parallel training\n\n", GR_VERSION);
+    gr_text_add(out, "usage: gradus COMMAND [RECIPE] [FLAG...]\n"
+                     "       gradus --config FILE.yaml [--task train|test|predict|check]\n\n");
+    for (const gr_verb *v = gr_verbs; v->name; v++)
+        gr_text_addf(out, "  %-9s%s\n", v->name, v->help);
+}
+
+/* ---- the table ---- */
+
+const gr_verb gr_verbs[] = {
+    { "train", "train a recipe, here or on all ranks under gradrun", GR_VERB_TASK | GR_VERB_JOB,
+      run_train, gr_train_help },
+    { "debug", "find the first value that is not finite: gradus debug --nan RECIPE", GR_VERB_JOB,
+      run_debug, gr_debug_help },
+    { "bench", "measure this machine with this program", 0, run_bench, help_bench },
+    { "help", "this text, that of a command (help train), or all names of settings (help keys)", 0,
+      run_help, help_help },
+    { "version", "Gradus and every library with its version, and what is absent", 0, run_version,
+      help_version },
+    { NULL, NULL, 0, NULL, NULL },
+};
+
+static const gr_verb *find_verb(const char *word)
+{
+    for (const gr_verb *v = gr_verbs; v->name; v++)
+        if (strcmp(v->name, word) == 0)
+            return v;
+    return NULL;
+}
+
+/* ---- choosing ---- */
+
+#define MAX_VERBS 64
+
+static gr_status unknown_command(const gr_command *c, const char *word)
+{
+    const char *names[MAX_VERBS + 1] = { NULL };
+    const char *near;
+
+    for (int i = 0; c->recipes[i]; i++)
+        if (strcmp(c->recipes[i]->name, word) == 0)
+            return gr_fail(GR_ERR_ARG, "'%s' is a recipe; say what to do with it: gradus train %s",
+                           word, word);
+    for (int i = 0; i < MAX_VERBS && gr_verbs[i].name; i++)
+        names[i] = gr_verbs[i].name;
+    near = gr_nearest(word, names);
+    if (near)
+        return gr_fail(GR_ERR_ARG, "there is no command '%s'; did you mean '%s'?", word, near);
+    return gr_fail(GR_ERR_ARG, "there is no command '%s'; see 'gradus help'", word);
+}
+
+static gr_status run_help(const gr_command *c, gr_text *out, int *signal)
+{
+    const gr_verb *about;
+    gr_command rest = *c;
+
+    (void)signal;
+    if (c->argc < 1 || c->argv[0][0] == '-') {
+        help_help(c, out);
+        return gr_text_status(out);
+    }
+    if (strcmp(c->argv[0], "keys") == 0)
+        return gr_keys_help(out);
+    about = find_verb(c->argv[0]);
+    if (!about)
+        return unknown_command(c, c->argv[0]);
+    rest.argc--;
+    rest.argv++;
+    about->show_help(&rest, out);
+    return gr_text_status(out);
+}
+
+static bool asks_for_help(const gr_command *c)
+{
+    for (int i = 0; i < c->argc && strcmp(c->argv[i], "--") != 0; i++)
+        if (strcmp(c->argv[i], "--help") == 0 || strcmp(c->argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+/* The command that the task of flags and file names. */
+static gr_status verb_of_task(const gr_command *c, const gr_verb **verb)
+{
+    gr_request r;
+    gr_status st = gr_request_read(&r, c);
+    const char *name = st == GR_OK ? gr_settings_text(r.o.settings, "task") : NULL;
+
+    if (st == GR_OK) {
+        *verb = find_verb(name);
+        if (!*verb)
+            st = gr_settings_fail(r.o.settings, "task", "there is no command '%s'", name);
+    }
+    gr_request_fini(&r);
+    return st;
+}
+
+/* A word is stronger than the file, and a flag may only repeat it. */
+static gr_status check_task(const gr_command *c, const gr_verb *verb)
+{
+    gr_request r;
+    gr_status st = gr_request_read(&r, c);
+
+    if (st == GR_OK && gr_settings_slot(r.o.settings, "task")->origin.kind == GR_FROM_FLAG &&
+        strcmp(gr_settings_text(r.o.settings, "task"), verb->name) != 0)
+        st = gr_settings_fail(r.o.settings, "task",
+                              "'%s', but the command is '%s'; leave one of "
+                              "them out",
+                              gr_settings_text(r.o.settings, "task"), verb->name);
+    gr_request_fini(&r);
+    return st;
+}
+
+gr_status gr_command_choose(gr_command *c, int argc, char **argv, const gr_verb **verb,
+                            bool *wants_help)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+    bool is_flag;
+
+    *wants_help = false;
+    if (!word)
+        return gr_fail(GR_ERR_ARG, "say what to do: gradus train RECIPE; see 'gradus help'");
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        word = "help";
+    if (strcmp(word, "--version") == 0)
+        word = "version";
+    is_flag = word[0] == '-';
+    c->argc = argc - (is_flag ? 1 : 2);
+    c->argv = argv + (is_flag ? 1 : 2);
+    *wants_help = asks_for_help(c);
+    if (is_flag && *wants_help)
+        *verb = find_verb("train");
+    else if (is_flag)
+        return verb_of_task(c, verb);
+    else
+        *verb = find_verb(word);
+    if (!*verb)
+        return unknown_command(c, word);
+    return (*verb)->use & GR_VERB_TASK && !*wants_help ? check_task(c, *verb) : GR_OK;
+}
