@@ -82,13 +82,15 @@ typedef struct gr_step_config {
                  all of it. 1: each has its share of moments and averages, updates the parameters
                  that go with it, and gathers the others'. The results are the same bits in any
                  case. Saving, restoring and gr_step_use_ema() are collective then */
+    bool sync_bn;           /* batch norm by the statistics of all ranks' batches, forward and
+                               backward, in every micro-step. Not in evaluation */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
             0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
-            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0                                        \
+            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false                                 \
     }
 
 /* Opens the device. The trace runs at the first plan. Caller owns *out. */
@@ -103,7 +105,7 @@ GR_API gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds,
 
 /*
  * One micro-step: forward, backward, and on every config.accumulate-th call the
- * exchange and the update. Collective then. `lr` counts on the updating call and must be
+ * exchange and the update. Collective then (with sync_bn always). `lr` counts on the updating call and must be
  * the same on every rank; ranks that exchange on the CPU are compared and refused.
  * A bad index or label fails the call. On the CPU nothing has changed then; on a GPU it
  * shows at the next read or sync, after the update, and training is refused until a

@@ -83,6 +83,7 @@ struct gr_graph {
     const gr_named *feeds; /* borrowed during tracing: shapes of the inputs */
     int n_feeds;
     bool training;
+    bool sync_norm; /* statistics of batch norm are those of all ranks' batches */
     gr_phase phase; /* of nodes added now */
 
     gr_node **nodes;

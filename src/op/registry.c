@@ -14,6 +14,7 @@
 #include "op/map/program.h"
 #include "op/matmul/matmul.h"
 #include "op/norm/norm.h"
+#include "op/norm/sync.h"
 #include "op/part/part.h"
 #include "op/pool/pool.h"
 #include "op/random/random.h"
@@ -83,6 +84,10 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_batch_norm,
     &gr_op_batch_norm_sums,
     &gr_op_channel_map,
+    &gr_op_share_stats,
+    &gr_op_sync_stats,
+    &gr_op_share_sums,
+    &gr_op_sync_sums,
     &gr_op_assign,
     &gr_op_attention,
     &gr_op_attention_grad,

@@ -90,6 +90,23 @@ gr_status gr_buckets_make(gr_buckets *b, gr_arena *arena, const gr_vars *vars, c
     return GR_OK;
 }
 
+void gr_buckets_find_keys(gr_buckets *b, const gr_graph *trace)
+{
+    for (int k = 0; k < b->n_buckets; k++) {
+        gr_bucket *bucket = &b->bucket[k];
+
+        bucket->key = UINT32_MAX;
+        for (int i = 0; i < trace->n_nodes; i++) {
+            const gr_node *n = trace->nodes[i];
+
+            for (int s = 0; n->phase == GR_PHASE_FORWARD && s < n->n_src; s++)
+                for (int v = 0; v < bucket->n; v++)
+                    if (n->src[s]->var == b->var[bucket->first + v] && n->id < bucket->key)
+                        bucket->key = n->id;
+        }
+    }
+}
+
 void gr_buckets_print(const gr_buckets *b, gr_text *out)
 {
     for (int i = 0; i < b->n_buckets; i++)

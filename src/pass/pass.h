@@ -35,6 +35,7 @@ gr_status gr_pass_amp(gr_graph *g, gr_dtype low) GR_MUST_CHECK;
  * It depends on the parameter table alone, so it is equal on all ranks and in all plans. */
 typedef struct gr_bucket {
     int first, n; /* slots [first, first + n) */
+    uint32_t key; /* the first node of the trace that reads one of its parameters */
     gr_coll coll;
 } gr_bucket;
 
@@ -51,6 +52,8 @@ typedef struct gr_buckets {
  * `used[i]` says whether variable i has a gradient. Lives in `arena`. */
 gr_status gr_buckets_make(gr_buckets *b, gr_arena *arena, const gr_vars *vars, const bool *used,
                           const size_t cap_bytes[2]) GR_MUST_CHECK;
+/* Fills the keys from the forward part of a graph whose products are as traced. */
+void gr_buckets_find_keys(gr_buckets *b, const gr_graph *trace);
 /* One line per bucket, for the fingerprint. */
 void gr_buckets_print(const gr_buckets *b, gr_text *out);
 
@@ -65,6 +68,45 @@ gr_status gr_pass_place(gr_graph *g, const gr_buckets *b) GR_MUST_CHECK;
 
 /* Lays gradients into their slots and adds start and finish nodes per bucket. */
 gr_status gr_pass_sync(gr_graph *g, const gr_buckets *b, gr_pg *pg) GR_MUST_CHECK;
+
+/* ---- exchanges besides the buckets ---- */
+
+/*
+ * Exchanges that a step has besides its gradients, and the order in which all are started.
+ * The first plan makes the list, the first that updates the order; later plans must have the
+ * same, so that ranks which run different plans still meet. Ids count down from the last, and
+ * places follow the buckets'.
+ */
+typedef struct gr_meeting {
+    gr_coll coll;
+    uint32_t key; /* where in the trace */
+    bool backward;
+} gr_meeting;
+
+typedef struct gr_meetings {
+    gr_meeting list[GR_MAX_COLLS];
+    int n;
+    bool is_open, is_closed; /* begun; no more may be added */
+    size_t n_bytes;          /* of the exchange space, buckets included */
+    int order[GR_MAX_COLLS]; /* ids; n_order 0: not known yet */
+    int n_order;
+} gr_meetings;
+
+/* Begins the list behind n_bytes of buckets, unless it has begun. */
+void gr_meetings_open(gr_meetings *m, size_t n_bytes);
+/* The meeting of this label, size and type that is not in `used` yet (by place in the list),
+ * added while the list may grow. Its label lives in `arena`. */
+gr_status gr_meetings_get(gr_meetings *m, gr_arena *arena, const gr_meeting *want, bool *used,
+                          const gr_coll **out) GR_MUST_CHECK;
+/* For the fingerprint. */
+void gr_meetings_print(const gr_meetings *m, gr_text *out);
+
+/* Starts exchanges in the order of `m`, which a graph that `updates` decides if none has. */
+gr_status gr_pass_order(gr_graph *g, gr_meetings *m, const gr_buckets *b,
+                        bool updates) GR_MUST_CHECK;
+
+/* Puts the exchange into synchronised batch norms (op/norm/sync.h). */
+gr_status gr_pass_sync_norm(gr_graph *g, gr_meetings *m, gr_arena *arena, gr_pg *pg) GR_MUST_CHECK;
 
 /* ---- recompute ---- */
 

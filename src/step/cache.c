@@ -145,6 +145,7 @@ void gr_step_forget_trace(gr_step *s)
     s->vars->n = 0;
     s->vars->sealed = false;
     s->has_buckets = false;
+    s->meetings = (gr_meetings){ 0 };
 }
 
 /* A step that is too large is refused before anything of its size is allocated. */

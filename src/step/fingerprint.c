@@ -56,6 +56,7 @@ gr_status gr_step_compare(gr_step *s)
     gr_text_addf(&t, "device kind = %s\n", s->device->ops->name);
     gr_text_addf(&t, "amp = %s\n", amp_name(s->c.amp));
     gr_text_addf(&t, "accumulate = %d\n", s->c.accumulate);
+    gr_text_addf(&t, "synchronised batch norm = %s\n", s->c.sync_bn ? "yes" : "no");
     gr_text_addf(&t, "check every = %d\n", s->c.check_every);
     gr_text_addf(&t, "zero = %d\n", s->c.zero);
     gr_text_addf(&t, "passes left out = %s\n", s->c.without);
@@ -65,6 +66,7 @@ gr_status gr_step_compare(gr_step *s)
     add_config(s->c.config_text, &t);
     add_variables(s->vars, &t);
     gr_buckets_print(&s->buckets, &t);
+    gr_meetings_print(&s->meetings, &t);
     st = gr_text_status(&t);
     if (st == GR_OK)
         st = gr_pg_compare(s->c.pg, gr_text_str(&t));

@@ -220,7 +220,7 @@ static void add_up(const gr_step *s, bool training, gr_memory_report *r)
 {
     count_state(s, r);
     if (training && (gr_pg_size(s->c.pg) > 1 || s->c.accumulate > 1))
-        r->exchange = s->buckets.n_bytes;
+        r->exchange = gr_step_exchange_bytes(s);
     r->total = r->params + r->buffers + r->optim + r->exchange + r->inputs + r->arena;
 }
 

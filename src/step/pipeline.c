@@ -120,6 +120,8 @@ static gr_status make_buckets(gr_step *s, const gr_graph *g)
     if (st == GR_OK && gr_step_shards(s))
         st = make_shards(s);
     s->has_buckets = st == GR_OK;
+    if (s->has_buckets)
+        gr_buckets_find_keys(&s->buckets, g);
     return st;
 }
 
@@ -169,6 +171,17 @@ static gr_status lower(build *b)
     return gr_norm_lower(b->g);
 }
 
+static bool syncs_norm(const build *b)
+{
+    return b->g->sync_norm;
+}
+
+static gr_status sync_norm(build *b)
+{
+    gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+    return gr_pass_sync_norm(b->g, &b->s->meetings, b->s->arena, b->s->group);
+}
+
 static gr_status accumulate(build *b)
 {
     return gr_pass_accumulate(b->g, &b->s->buckets);
@@ -179,6 +192,17 @@ static gr_status sync(build *b)
     if (gr_step_shards(b->s))
         return gr_pass_scatter(b->g, &b->s->shard);
     return gr_pass_sync(b->g, &b->s->buckets, b->s->group);
+}
+
+/* Buckets alone stand in their order already. */
+static bool orders(const build *b)
+{
+    return trains(b) && b->s->meetings.n > 0;
+}
+
+static gr_status order(build *b)
+{
+    return gr_pass_order(b->g, &b->s->meetings, &b->s->buckets, updates(b));
 }
 
 static gr_status update(build *b)
@@ -270,9 +294,11 @@ static const struct pass {
     { "autodiff", trains, autodiff, false },
     { "amp", has_amp, amp, false },
     { "lower", lowers, lower, false },
+    { "sync_bn", syncs_norm, sync_norm, false },
     { "accumulate", accumulates, accumulate, false },
     { "sync", exchanges, sync, false },
     { "update", updates, update, false },
+    { "order", orders, order, false },
     { "prune", always, prune, false },
     { "fuse", always, fuse, true },
     { "recompute", recomputes, recompute, false },
@@ -384,6 +410,7 @@ static gr_status build_graph(build *b, const gr_named *feeds, int n_feeds)
     gr_status st = GR_OK;
 
     GR_TRY(gr_graph_create(&b->g, b->s->vars, gr_role_trains(b->role), feeds, n_feeds));
+    b->g->sync_norm = b->s->c.sync_bn && trains(b) && gr_pg_size(b->s->group) > 1;
     for (int i = 0; i < N_PASSES && st == GR_OK; i++)
         st = run_pass(b, &passes[i]);
     if (st != GR_OK) {

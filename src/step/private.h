@@ -54,6 +54,7 @@ struct gr_step {
     gr_vars *vars;
     gr_buckets buckets;
     gr_shard shard; /* with has_buckets, when gr_step_shards() */
+    gr_meetings meetings; /* exchanges besides the buckets' */
     bool has_buckets, sealed, can_train;
 
     gr_entry **entries;
@@ -147,6 +148,8 @@ gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes) GR_MUST_CHECK;
 /* state.c: there is a state, and no micro-step is under way. */
 gr_status gr_step_check_idle(const gr_step *s, const char *what) GR_MUST_CHECK;
 size_t gr_step_state_bytes(const gr_step *s);
+/* Of one rank: gradients, and what is exchanged besides them. */
+size_t gr_step_exchange_bytes(const gr_step *s);
 
 /* together.c: collective when the number of updates says so; see gr_step_train(). */
 gr_status gr_step_check_drift(gr_step *s) GR_MUST_CHECK;

@@ -108,7 +108,7 @@ gr_status gr_step_begin_run(gr_step *s, gr_entry *e, const gr_named *feeds, int 
         r->poll = poll_group;
         r->poll_arg = s->group;
         s->group->agreed_name = "the learning rate";
-        s->group->agreed = lr;
+        s->group->agreed = e->role == GR_ROLE_MICRO ? 0 : lr; /* there it does not count */
     }
     s->last = e;
     return GR_OK;

@@ -44,9 +44,14 @@ static gr_status fill_state(gr_step *s)
     return st;
 }
 
+size_t gr_step_exchange_bytes(const gr_step *s)
+{
+    return s->meetings.n > 0 ? s->meetings.n_bytes : s->buckets.n_bytes;
+}
+
 static gr_status alloc_exchange(gr_step *s)
 {
-    s->exchange_bytes = s->buckets.n_bytes;
+    s->exchange_bytes = gr_step_exchange_bytes(s);
     if (gr_pg_size(s->group) > 1)
         return gr_pg_exchange(s->group, s->device, s->exchange_bytes, &s->bases.exchange);
     if (s->c.accumulate == 1)

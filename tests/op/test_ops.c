@@ -24,6 +24,10 @@ static const struct {
 } excused[] = {
     { "input", "runs nothing and has no sources: every case begins with it" },
     { "variable", "runs nothing and has no sources: every update case begins with it" },
+    { "share_stats", "lies in the exchange space: tests/step/test_sync_bn.c" },
+    { "sync_stats", "reads what ranks exchanged: tests/step/test_sync_bn.c" },
+    { "share_sums", "lies in the exchange space: tests/step/test_sync_bn.c" },
+    { "sync_sums", "reads what ranks exchanged: tests/step/test_sync_bn.c" },
     { "allreduce_start", "needs a process group: tests/op/test_collective.c" },
     { "allreduce_finish", "needs a process group: tests/op/test_collective.c" },
     { "reduce_scatter_start", "needs a process group: tests/step/test_zero.c" },

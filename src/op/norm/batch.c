@@ -5,6 +5,9 @@
 #include "gradus/norm.h"
 #include "gradus/ops.h"
 #include "op/norm/norm.h"
+#include "op/norm/sync.h"
+
+#include <string.h>
 
 typedef struct norm {
     gr_graph *g;
@@ -12,6 +15,7 @@ typedef struct norm {
     gr_value *x, *weight, *bias;
     double eps;
     int64_t n_groups; /* 0: batch norm */
+    const char *sync; /* the layer's name: over all ranks; NULL: over this one */
 } norm;
 
 static gr_node *add_stats(const norm *k)
@@ -70,7 +74,8 @@ static gr_value *add_norm(const norm *k, gr_value *mean, gr_value *rstd, gr_valu
 {
     gr_batch_norm_attr a = { .has_weight = k->weight != NULL,
                              .has_bias = k->bias != NULL,
-                             .n_groups = k->n_groups };
+                             .n_groups = k->n_groups,
+                             .sync = k->sync };
     gr_value *scale = add_scale(k, rstd);
     gr_value *src[8] = { k->x, scale, add_shift(k, mean, scale), mean, rstd, count };
     int n = GR_BN_N_FIXED, r;
@@ -115,6 +120,8 @@ static gr_value *by_batch(const norm *k, const gr_batch_norm_args *a)
     gr_node *stats = add_stats(k);
     gr_value *mean, *m2, *count;
 
+    if (stats && k->sync)
+        stats = gr_sync_stats_add(k->g, k->site, stats, k->sync);
     if (!stats)
         return NULL;
     mean = &stats->out[0];
@@ -183,7 +190,7 @@ static gr_status check_batch(const norm *k, const gr_batch_norm_args *a, bool us
                        (long long)c, gr_shape_text(&k->x->shape, text, sizeof(text)));
     if (!(a->momentum >= 0 && a->momentum <= 1))
         return gr_fail(GR_ERR_ARG, "momentum is %g, must be in [0, 1]", a->momentum);
-    if (use_batch && c > 0 && gr_shape_count(&k->x->shape) / c < 2)
+    if (use_batch && !k->sync && c > 0 && gr_shape_count(&k->x->shape) / c < 2)
         return gr_fail(GR_ERR_ARG,
                        "statistics of a batch need more than one value per channel, %s "
                        "has not",
@@ -197,6 +204,22 @@ static gr_value *refuse(const norm *k, const char *what, gr_status st)
     return NULL;
 }
 
+/* "layer1.bn" of its buffer "layer1.bn.running_mean" or its weight, else where it was traced:
+ * what messages call its exchanges. */
+static const char *layer_name(const norm *k, const gr_batch_norm_args *a)
+{
+    const gr_value *own = a->running_mean ? a->running_mean : a->weight;
+    const char *name = own && own->name ? own->name : k->site;
+    const char *dot = own && own->name ? strrchr(name, '.') : NULL;
+    char *copy = gr_arena_strdup(k->g->arena, name);
+
+    if (!copy)
+        gr_graph_stick(k->g, GR_ERR_NOMEM);
+    else if (dot)
+        copy[dot - name] = '\0';
+    return copy;
+}
+
 gr_value *gr_batch_norm_at(const char *site, gr_graph *g, gr_value *x, const gr_batch_norm_args *a)
 {
     norm k = { .g = g, .site = site, .x = x, .weight = a->weight, .bias = a->bias, .eps = a->eps };
@@ -205,6 +228,8 @@ gr_value *gr_batch_norm_at(const char *site, gr_graph *g, gr_value *x, const gr_
 
     if (!x || g->status != GR_OK)
         return NULL;
+    if (use_batch && g->training && g->sync_norm)
+        k.sync = layer_name(&k, a);
     st = check_batch(&k, a, use_batch);
     if (st != GR_OK)
         return refuse(&k, "batch_norm", st);

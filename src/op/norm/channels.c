@@ -18,6 +18,7 @@
  */
 #include "gradus/ops.h"
 #include "op/norm/norm.h"
+#include "op/norm/sync.h"
 
 /* ---- programs ---- */
 
@@ -349,19 +350,35 @@ static gr_value *vector_grad(gr_graph *g, gr_node *n, gr_value *sum, gr_dtype t)
     return gr_cast_at(n->site, g, sum, t);
 }
 
+/* Weight and bias get this rank's sums, as their gradients are averaged over ranks anyway; x
+ * gets those of all ranks, whose statistics it had a part in. */
+static gr_status input_grad(gr_graph *g, gr_node *n, const arriving *in, gr_node *sums,
+                            gr_value **dx)
+{
+    const gr_batch_norm_attr *a = n->attr;
+    gr_value *k1, *k2;
+
+    if (a->sync)
+        sums = gr_sync_sums_add(g, n, sums, a->sync);
+    if (!sums)
+        return gr_graph_status(g);
+    k1 = coefficient(g, n, by_groups(g, n, &sums->out[1]), true);
+    k2 = coefficient(g, n, by_groups(g, n, &sums->out[0]), false);
+    *dx = add_dx(g, n, in, k1, k2);
+    return gr_graph_status(g);
+}
+
 static gr_status norm_grad(gr_graph *g, gr_node *n, gr_value *const *d_out, gr_value **d_src)
 {
     const gr_batch_norm_attr *a = n->attr;
     arriving in = look_behind_relu(n, d_out[0]);
     gr_node *sums = add_sums(g, n, &in);
-    gr_value *k1, *k2;
     int s = GR_BN_N_FIXED;
 
     if (!sums)
         return gr_graph_status(g);
-    k1 = coefficient(g, n, by_groups(g, n, &sums->out[1]), true);
-    k2 = coefficient(g, n, by_groups(g, n, &sums->out[0]), false);
-    d_src[GR_BN_X] = add_dx(g, n, &in, k1, k2);
+    if (gr_graph_wants(g, n->src[GR_BN_X]))
+        GR_TRY(input_grad(g, n, &in, sums, &d_src[GR_BN_X]));
     if (a->has_weight) {
         d_src[s] = vector_grad(g, n, &sums->out[1], n->src[s]->dtype);
         s++;

@@ -22,8 +22,7 @@
  * pass makes plain map nodes of them, so that they fuse with what stands beside them.
  *
  * batch_stats and batch_norm_sums stand apart from what uses them, so that an exchange
- * between ranks can be put behind them (synchronised batch norm): statistics of parts are
- * joined from (count, mean, m2), the two sums are added.
+ * between ranks can be put behind them (synchronised batch norm, sync.h).
  */
 #ifndef GR_OP_NORM_NORM_H
 #define GR_OP_NORM_NORM_H
@@ -51,6 +50,7 @@ typedef struct gr_batch_norm_attr {
     gr_program program; /* first: map's functions take it for their own */
     bool has_weight, has_bias;
     int64_t n_groups; /* 0: over the batch; else per sample, by groups of channels */
+    const char *sync; /* the layer's name: statistics are those of all ranks; or NULL */
 } gr_batch_norm_attr;
 
 /* Places of batch_norm's sources; weight and bias follow. */
