@@ -82,8 +82,8 @@ typedef struct gr_step_config {
                  all of it. 1: each has its share of moments and averages, updates the parameters
                  that go with it, and gathers the others'. The results are the same bits in any
                  case. Saving, restoring and gr_step_use_ema() are collective then */
-    bool sync_bn;           /* batch norm by the statistics of all ranks' batches, forward and
-                               backward, in every micro-step. Not in evaluation */
+    bool sync_bn; /* batch norm by the statistics of all ranks' batches, forward and backward, in
+                     every micro-step; not in evaluation */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
@@ -105,8 +105,9 @@ GR_API gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds,
 
 /*
  * One micro-step: forward, backward, and on every config.accumulate-th call the
- * exchange and the update. Collective then (with sync_bn always). `lr` counts on the updating call and must be
- * the same on every rank; ranks that exchange on the CPU are compared and refused.
+ * exchange and the update. Collective then, with sync_bn always. `lr` counts on the updating
+ * call and must be the same on every rank; ranks that exchange on the CPU are compared and
+ * refused.
  * A bad index or label fails the call. On the CPU nothing has changed then; on a GPU it
  * shows at the next read or sync, after the update, and training is refused until a
  * snapshot is restored.

@@ -90,6 +90,15 @@ gr_status gr_buckets_make(gr_buckets *b, gr_arena *arena, const gr_vars *vars, c
     return GR_OK;
 }
 
+static bool reads_one(const gr_node *n, const gr_buckets *b, const gr_bucket *k)
+{
+    for (int s = 0; s < n->n_src; s++)
+        for (int i = 0; n->src[s]->var && i < k->n; i++)
+            if (n->src[s]->var == b->var[k->first + i])
+                return true;
+    return false;
+}
+
 void gr_buckets_find_keys(gr_buckets *b, const gr_graph *trace)
 {
     for (int k = 0; k < b->n_buckets; k++) {
@@ -99,10 +108,8 @@ void gr_buckets_find_keys(gr_buckets *b, const gr_graph *trace)
         for (int i = 0; i < trace->n_nodes; i++) {
             const gr_node *n = trace->nodes[i];
 
-            for (int s = 0; n->phase == GR_PHASE_FORWARD && s < n->n_src; s++)
-                for (int v = 0; v < bucket->n; v++)
-                    if (n->src[s]->var == b->var[bucket->first + v] && n->id < bucket->key)
-                        bucket->key = n->id;
+            if (n->phase == GR_PHASE_FORWARD && n->id < bucket->key && reads_one(n, b, bucket))
+                bucket->key = n->id;
         }
     }
 }
