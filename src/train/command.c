@@ -4,6 +4,7 @@
 #include "base/option.h"
 #include "train/config/request.h"
 #include "train/config/settings.h"
+#include "train/pack.h"
 #include "train/version.h"
 
 #include <string.h>
@@ -32,6 +33,18 @@ static void help_bench(const gr_command *c, gr_text *out)
 {
     (void)c;
     gr_bench_help(out);
+}
+
+static gr_status run_pack(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)out, (void)signal;
+    return gr_pack_command(c);
+}
+
+static void help_pack(const gr_command *c, gr_text *out)
+{
+    (void)c;
+    gr_pack_help(out);
 }
 
 static gr_status run_version(const gr_command *c, gr_text *out, int *signal)
@@ -68,6 +81,7 @@ const gr_verb gr_verbs[] = {
     { "debug", "find the first value that is not finite: gradus debug --nan RECIPE", GR_VERB_JOB,
       run_debug, gr_debug_help },
     { "bench", "measure this machine with this program", 0, run_bench, help_bench },
+    { "pack", "write a data set as shards: gradus pack FROM OUT", 0, run_pack, help_pack },
     { "help", "this text, that of a command (help train), or all names of settings (help keys)", 0,
       run_help, help_help },
     { "version", "Gradus and every library with its version, and what is absent", 0, run_version,
