@@ -9,7 +9,10 @@
  */
 #include "recipe/shapes/draw.h"
 
+#include "recipe/shapes/stream.h"
+
 #include <math.h>
+#include <stddef.h>
 
 #define SIDE     GR_SHAPES_SIDE
 #define TURN     0.45f /* largest rotation, radians */
@@ -21,33 +24,6 @@
 #define SIN_HALF 0.58778525f
 
 _Static_assert(GR_SHAPES_PIXELS == SIDE * SIDE, "the pictures are square");
-
-/* ---- random numbers: a counter, hashed ---- */
-
-typedef struct stream {
-    uint64_t at;
-} stream;
-
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    return x ^ (x >> 32);
-}
-
-static uint64_t next_u64(stream *s)
-{
-    s->at += 0x9e3779b97f4a7c15u;
-    return mix(s->at);
-}
-
-/* Uniform in [from, to). */
-static float next_f32(stream *s, float from, float to)
-{
-    return from + (to - from) * (float)(next_u64(s) >> 40) * 0x1p-24f;
-}
 
 /* ---- distances ---- */
 
@@ -169,26 +145,21 @@ static float tee(point p)
 
 /* ---- pictures ---- */
 
-typedef struct pose {
-    float middle_x, middle_y, radius; /* pixels */
-    float cos, sin;
-} pose;
-
-static pose draw_pose(stream *s)
+static gr_shapes_pose draw_pose(gr_draw_stream *s)
 {
-    float angle = next_f32(s, -TURN, TURN);
+    float angle = gr_draw_f32(s, -TURN, TURN);
 
-    return (pose){
-        .middle_x = 0.5f * SIDE + next_f32(s, -SHIFT, SHIFT),
-        .middle_y = 0.5f * SIDE + next_f32(s, -SHIFT, SHIFT),
-        .radius = next_f32(s, SMALL, LARGE),
+    return (gr_shapes_pose){
+        .middle_x = 0.5f * SIDE + gr_draw_f32(s, -SHIFT, SHIFT),
+        .middle_y = 0.5f * SIDE + gr_draw_f32(s, -SHIFT, SHIFT),
+        .radius = gr_draw_f32(s, SMALL, LARGE),
         .cos = cosf(angle),
         .sin = sinf(angle),
     };
 }
 
 /* The point of the shape's own plane that a pixel's middle shows. */
-static point turned(const pose *p, int x, int y)
+static point turned(const gr_shapes_pose *p, int x, int y)
 {
     float dx = ((float)x + 0.5f - p->middle_x) / p->radius;
     float dy = ((float)y + 0.5f - p->middle_y) / p->radius;
@@ -196,25 +167,23 @@ static point turned(const pose *p, int x, int y)
     return (point){ p->cos * dx + p->sin * dy, p->cos * dy - p->sin * dx };
 }
 
-/* Pixels become the share of them that the shape covers. */
-#define X(text, distance)                                                     \
-    static void draw_##distance(const pose *p, float *pixels)                 \
-    {                                                                         \
-        for (int y = 0; y < SIDE; y++)                                        \
-            for (int x = 0; x < SIDE; x++) {                                  \
-                float d = distance(turned(p, x, y)) * p->radius;              \
-                                                                              \
-                pixels[y * SIDE + x] = lesser(greater(0.5f - d, 0.0f), 1.0f); \
-            }                                                                 \
+#define X(text, distance)                                                            \
+    static void row_of_##distance(const gr_shapes_pose *p, int y, int n, float *row) \
+    {                                                                                \
+        for (int x = 0; x < n; x++) {                                                \
+            float d = distance(turned(p, x, y)) * p->radius;                         \
+                                                                                     \
+            row[x] = lesser(greater(0.5f - d, 0.0f), 1.0f);                          \
+        }                                                                            \
     }
 SHAPES(X)
 #undef X
 
 static const struct shape {
     const char *name;
-    void (*draw)(const pose *p, float *pixels);
+    void (*row)(const gr_shapes_pose *p, int y, int n, float *row);
 } shapes[GR_SHAPES_CLASSES] = {
-#define X(text, distance) { text, draw_##distance },
+#define X(text, distance) { text, row_of_##distance },
     SHAPES(X)
 #undef X
 };
@@ -224,11 +193,16 @@ const char *gr_shapes_name(int label)
     return shapes[label].name;
 }
 
+void gr_shapes_row(int label, const gr_shapes_pose *pose, int y, int n, float *row)
+{
+    shapes[label].row(pose, y, n, row);
+}
+
 /* One hash serves four pixels, 16 bits each. */
-static void add_noise(stream *s, float *pixels)
+static void add_noise(gr_draw_stream *s, float *pixels)
 {
     for (int i = 0; i < GR_SHAPES_PIXELS; i += 4) {
-        uint64_t bits = next_u64(s);
+        uint64_t bits = gr_draw_u64(s);
 
         for (int k = 0; k < 4; k++, bits >>= 16)
             pixels[i + k] += NOISE * ((float)(bits & 0xffff) * 0x1p-15f - 1.0f);
@@ -237,12 +211,13 @@ static void add_noise(stream *s, float *pixels)
 
 int gr_shapes_draw(uint64_t key, uint64_t index, float *pixels)
 {
-    stream s = { mix(key) + mix(index ^ 0x5851f42d4c957f2du) };
-    int label = (int)(next_u64(&s) % GR_SHAPES_CLASSES);
-    pose p = draw_pose(&s);
-    float paper = next_f32(&s, -0.5f, -0.2f), ink = next_f32(&s, 0.3f, 0.7f);
+    gr_draw_stream s = gr_draw_stream_of(key, index);
+    int label = (int)(gr_draw_u64(&s) % GR_SHAPES_CLASSES);
+    gr_shapes_pose p = draw_pose(&s);
+    float paper = gr_draw_f32(&s, -0.5f, -0.2f), ink = gr_draw_f32(&s, 0.3f, 0.7f);
 
-    shapes[label].draw(&p, pixels);
+    for (int y = 0; y < SIDE; y++)
+        shapes[label].row(&p, y, SIDE, pixels + (ptrdiff_t)y * SIDE);
     for (int i = 0; i < GR_SHAPES_PIXELS; i++)
         pixels[i] = paper + (ink - paper) * pixels[i];
     add_noise(&s, pixels);
