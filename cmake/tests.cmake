@@ -106,8 +106,9 @@ list(FILTER tests INCLUDE REGEX "^test_(multi|interop)_")
 if(tests)
   set_tests_properties(${tests} PROPERTIES PROCESSORS 2)
 endif()
-list(FILTER tests INCLUDE REGEX "^test_interop_")
-if(tests) # other people's programs take their time
+get_property(tests DIRECTORY PROPERTY TESTS)
+list(FILTER tests INCLUDE REGEX "^test_interop_|_quality$")
+if(tests) # other people's programs take their time, and so do trainings
   set_tests_properties(${tests} PROPERTIES TIMEOUT 240)
 endif()
 add_dependencies(tests_multi apps)

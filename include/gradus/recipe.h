@@ -36,6 +36,8 @@ typedef struct gr_recipe_config {
     int64_t n_train, n_valid;           /* samples; 0 leaves the choice to the recipe */
     const struct gr_settings *settings; /* values of the recipe's keys (gradus/settings.h);
                                            they live as long as the recipe's user data */
+    const char *input; /* GR_TASK_PREDICT: the file or folder that the user named; NULL: the
+                          recipe's own choice. Lives as long, too */
 } gr_recipe_config;
 
 /* One tensor of one sample. The trainer puts the batch dimension in front. */

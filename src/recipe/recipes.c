@@ -5,5 +5,6 @@
 
 const gr_recipe *const gr_recipes[] = {
     &gr_recipe_shapes,
+    &gr_recipe_vision,
     NULL,
 };

@@ -9,6 +9,7 @@ extern "C" {
 #endif
 
 extern const gr_recipe gr_recipe_shapes;
+extern const gr_recipe gr_recipe_vision;
 extern const gr_recipe *const gr_recipes[];
 
 #ifdef __cplusplus

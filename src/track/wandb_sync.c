@@ -95,9 +95,8 @@ gr_status gr_wandb_sync(const char *run_folder, pid_t *child, gr_text *command)
     gr_text log = GR_TEXT_INIT;
     int rc = -1;
 
-    if (child)
-        *child = -1;
-    if (child && is_set("WANDB_API_KEY") && !wants_offline() && on_path("wandb")) {
+    *child = -1;
+    if (is_set("WANDB_API_KEY") && !wants_offline() && on_path("wandb")) {
         gr_text_addf(&log, "%s/logs/sync.log", run_folder);
         if (gr_text_status(&log) == GR_OK)
             rc = spawn(run_folder, log.str, child);
@@ -105,8 +104,7 @@ gr_status gr_wandb_sync(const char *run_folder, pid_t *child, gr_text *command)
     }
     if (rc == 0)
         return GR_OK;
-    if (child)
-        *child = -1; /* the user can still do it */
+    *child = -1; /* the user can still do it */
     gr_text_add(command, "wandb sync ");
     add_quoted(command, run_folder);
     return gr_text_status(command);

@@ -48,13 +48,6 @@ static void count_batches(gr_trainer *t)
     t->n_batches = t->o.drop_last ? t->n_mine / batch : (t->n_mine + batch - 1) / batch;
 }
 
-void gr_trainer_set_end(gr_trainer *t)
-{
-    t->end = t->n_steps + t->shift;
-    if (t->o.max_steps > 0 && t->o.max_steps < t->end)
-        t->end = t->o.max_steps;
-}
-
 static gr_status count_steps(gr_trainer *t)
 {
     t->steps_per_epoch = t->n_batches / t->o.accumulate;
@@ -62,7 +55,7 @@ static gr_status count_steps(gr_trainer *t)
     if (__builtin_mul_overflow(t->steps_per_epoch, t->o.epochs, &t->n_steps))
         return gr_fail(GR_ERR_ARG, "%" PRId64 " epochs of %" PRId64 " steps are too many",
                        t->o.epochs, t->steps_per_epoch);
-    gr_trainer_set_end(t);
+    t->end = t->o.max_steps > 0 && t->o.max_steps < t->n_steps ? t->o.max_steps : t->n_steps;
     return gr_rate_schedule(&t->o, t->n_ranks, t->steps_per_epoch, t->n_steps, &t->schedule);
 }
 
@@ -133,6 +126,7 @@ gr_status gr_trainer_open_data(gr_trainer *t)
     gr_recipe_config rc = { .seed = (uint64_t)t->o.seed,
                             .n_train = t->o.n_train,
                             .n_valid = t->o.n_eval,
+                            .input = t->o.input,
                             .settings = t->o.settings };
 
     choose_workers(t);

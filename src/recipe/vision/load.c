@@ -1,0 +1,211 @@
+/*
+ * One sample, from any thread: decoded or drawn, transformed together with its mask, and
+ * written as the network wants it.
+ *
+ * Images need memory that lives between calls, but threads come and go and are not ours: a
+ * call takes a scratch from a list and gives it back. There are as many as were ever in use at
+ * the same time, and nothing is allocated once all have seen the largest image.
+ */
+#include "recipe/vision/vision.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static gr_status take_scratch(const gr_vision *v, gr_vision_scratch **out)
+{
+    pthread_mutex_lock(v->lock);
+    *out = *v->spare;
+    if (*out)
+        *v->spare = (*out)->next;
+    pthread_mutex_unlock(v->lock);
+    if (!*out)
+        *out = calloc(1, sizeof(**out));
+    return *out ? GR_OK : gr_fail(GR_ERR_NOMEM, "no memory for a sample");
+}
+
+static void give_scratch(const gr_vision *v, gr_vision_scratch *s)
+{
+    pthread_mutex_lock(v->lock);
+    s->next = *v->spare;
+    *v->spare = s;
+    pthread_mutex_unlock(v->lock);
+}
+
+void gr_vision_scratch_close(gr_vision *v)
+{
+    while (v->spare && *v->spare) {
+        gr_vision_scratch *s = *v->spare;
+
+        *v->spare = s->next;
+        gr_image_fini(&s->image);
+        gr_image_fini(&s->mask);
+        gr_image_fini(&s->spare);
+        free(s);
+    }
+}
+
+/* Gray from colours, colours from gray, without alpha: for data that are stored otherwise than
+ * the network wants them. */
+static gr_status convert_channels(gr_vision_scratch *s, int channels)
+{
+    const gr_image *from = &s->image;
+    gr_image swap;
+
+    if (from->channels == channels)
+        return GR_OK;
+    GR_TRY(gr_image_reserve(&s->spare, from->height, from->width, channels));
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)from->height * from->width; i++) {
+        const uint8_t *px = from->px + i * from->channels;
+        uint8_t *to = s->spare.px + i * channels;
+
+        if (from->channels < 3)
+            memset(to, px[0], (size_t)channels);
+        else if (channels == 3)
+            memcpy(to, px, 3);
+        else
+            to[0] = (uint8_t)((299 * px[0] + 587 * px[1] + 114 * px[2] + 500) / 1000);
+    }
+    swap = s->image;
+    s->image = s->spare;
+    s->spare = swap;
+    return GR_OK;
+}
+
+/* The picture, and its mask or class. */
+static gr_status fetch(const gr_vision *v, const gr_sample *sample, gr_vision_scratch *s,
+                       int32_t *label)
+{
+    const gr_vision_part *p = &v->parts[sample->split];
+    bool masks = gr_vision_segments(&v->model);
+
+    if (p->is_drawn) {
+        int side = p->scene.side;
+
+        GR_TRY(gr_image_reserve(&s->image, side, side, p->scene.channels));
+        GR_TRY(gr_image_reserve(&s->mask, side, side, 1));
+        *label = gr_scene_draw(&p->scene, p->key, (uint64_t)sample->index, s->image.px,
+                               masks ? s->mask.px : NULL);
+        return GR_OK;
+    }
+    *label = masks || p->file ? -1 : gr_dataset_class(p->set, sample->index);
+    if (p->file)
+        return gr_image_read(&s->image, p->file, NULL);
+    if (gr_vision_has_masks(v, sample->split))
+        return gr_dataset_pair(p->set, sample->index, &s->image, &s->mask);
+    return gr_dataset_image(p->set, sample->index, &s->image);
+}
+
+/* With one logit masks become 0 and 1 before they are padded. */
+static void settle_mask(const gr_vision *v, gr_image *mask)
+{
+    for (ptrdiff_t i = 0; v->model.n_out == 1 && i < (ptrdiff_t)mask->height * mask->width; i++) {
+        int32_t value = mask->px[i];
+
+        mask->px[i] = value == v->mask_ignore ? (uint8_t)v->criterion.ignore
+                                              : (uint8_t)(value >= v->mask_threshold);
+    }
+}
+
+/* What is neither a class nor ignored is an error. */
+static gr_status put_mask(const gr_vision *v, const gr_image *mask, int32_t *to)
+{
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)mask->height * mask->width; i++) {
+        int32_t value = mask->px[i];
+
+        if (value >= v->n_classes && value != v->criterion.ignore)
+            return gr_fail(GR_ERR_FORMAT,
+                           "its mask has the value %" PRId32 ", but there are %d classes; see "
+                           "model.config.num_classes and dataset.ignore_index",
+                           value, v->n_classes);
+        to[i] = value;
+    }
+    return GR_OK;
+}
+
+static gr_status put_label(const gr_vision *v, gr_split split, int32_t label, int32_t *to)
+{
+    int n = v->n_classes;
+
+    if (label < 0 && split == GR_SPLIT_PREDICT)
+        return GR_OK;
+    if (label < 0)
+        return gr_fail(GR_ERR_FORMAT, "it has no class");
+    if (label >= n)
+        return gr_fail(GR_ERR_FORMAT,
+                       "its class is %" PRId32 ", but there are %d; see model.config.num_classes",
+                       label, n);
+    *to = label;
+    return GR_OK;
+}
+
+/* Samples of a prediction may do without a mask, and then without a class. */
+static gr_status put_target(const gr_vision *v, const gr_sample *sample, const gr_image *mask,
+                            int32_t label, void *const *mem)
+{
+    if (mask)
+        return put_mask(v, mask, mem[GR_FEED_TARGET]);
+    if (gr_vision_segments(&v->model))
+        return sample->split == GR_SPLIT_PREDICT ? GR_OK : gr_fail(GR_ERR_FORMAT, "it has no mask");
+    return put_label(v, sample->split, label, mem[GR_FEED_TARGET]);
+}
+
+static void put_size(const gr_vision *v, int height, int width, void *const *mem)
+{
+    int32_t *size = mem[GR_FEED_SIZE];
+
+    if (!gr_vision_segments(&v->model))
+        return;
+    size[0] = height;
+    size[1] = width;
+}
+
+static gr_status put_array(const gr_vision *v, const gr_sample *sample, gr_vision_scratch *s,
+                           void *const *mem)
+{
+    const gr_dataset *set = v->parts[sample->split].set;
+    bool has_mask = gr_vision_has_masks(v, sample->split);
+
+    GR_TRY(gr_vision_load_array(v, sample, mem[GR_FEED_IMAGE]));
+    put_size(v, (int)v->model.height, (int)v->model.width, mem);
+    if (has_mask) {
+        GR_TRY(gr_dataset_mask(set, sample->index, &s->mask));
+        if (s->mask.height != v->model.height || s->mask.width != v->model.width)
+            return gr_fail(GR_ERR_FORMAT, "its mask is %d x %d, the sample %" PRId64 " x %" PRId64,
+                           s->mask.height, s->mask.width, v->model.height, v->model.width);
+        settle_mask(v, &s->mask);
+    }
+    return put_target(v, sample, has_mask ? &s->mask : NULL, gr_dataset_class(set, sample->index),
+                      mem);
+}
+
+static gr_status put_picture(const gr_vision *v, const gr_sample *sample, gr_vision_scratch *s,
+                             void *const *mem)
+{
+    bool has_mask = gr_vision_has_masks(v, sample->split);
+    int32_t label;
+
+    GR_TRY(fetch(v, sample, s, &label));
+    GR_TRY(convert_channels(s, (int)v->model.channels));
+    put_size(v, s->image.height, s->image.width, mem);
+    if (has_mask)
+        settle_mask(v, &s->mask);
+    GR_TRY(gr_vision_transform(v, sample, s, has_mask, mem[GR_FEED_IMAGE]));
+    return put_target(v, sample, has_mask ? &s->mask : NULL, label, mem);
+}
+
+gr_status gr_vision_load(const void *user, const gr_sample *sample, void *const *mem)
+{
+    const gr_vision *v = user;
+    const gr_vision_part *p = &v->parts[sample->split];
+    char name[GR_DATASET_NAME];
+    gr_vision_scratch *s;
+    gr_status st;
+
+    GR_TRY(take_scratch(v, &s));
+    st = p->is_array ? put_array(v, sample, s, mem) : put_picture(v, sample, s, mem);
+    give_scratch(v, s);
+    if (st == GR_OK)
+        return st;
+    return gr_wrap(st, "'%s'", gr_vision_name(v, sample->split, sample->index, name));
+}

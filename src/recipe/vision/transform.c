@@ -1,0 +1,136 @@
+/*
+ * What happens to pictures on their way in: `transform:`, a map or list of operations in the
+ * order in which they are applied, either for all splits or apart below `train` and `valid`.
+ * gradus/augment.h has the operations; here the settings become its list. A mask goes through
+ * the same geometry as its picture, by the same numbers (P42); what padding adds to a mask
+ * is ignored.
+ */
+#include "recipe/vision/vision.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define MAX_LIST    32
+#define MAX_NUMBERS 128
+
+typedef struct list {
+    gr_transform op[MAX_LIST];
+    int n;
+    double numbers[MAX_NUMBERS]; /* of all of them, one after the other */
+    int n_numbers;
+} list;
+
+/* All numbers of [0.5], [[0.1], [0.2]] or {mean: [..], std: [..]}. */
+static gr_status add_numbers(list *l, const gr_tree *t)
+{
+    gr_tree_type type = gr_tree_kind(t);
+
+    if (type == GR_TREE_NULL)
+        return GR_OK;
+    if (type == GR_TREE_TEXT) {
+        if (l->n_numbers == MAX_NUMBERS)
+            return gr_tree_fail(t, "more than %d numbers of transforms", MAX_NUMBERS);
+        return gr_tree_f64(t, &l->numbers[l->n_numbers++]);
+    }
+    if (gr_tree_get(t, "mean") && gr_tree_get(t, "std") && gr_tree_count(t) == 2) {
+        GR_TRY(add_numbers(l, gr_tree_get(t, "mean")));
+        return add_numbers(l, gr_tree_get(t, "std"));
+    }
+    for (int i = 0; i < gr_tree_count(t); i++)
+        GR_TRY(add_numbers(l, gr_tree_at(t, i)));
+    return GR_OK;
+}
+
+/* t: what stands behind the name; NULL: nothing. */
+static gr_status add_operation(list *l, const char *name, const gr_tree *t)
+{
+    gr_transform *op = &l->op[l->n];
+
+    if (l->n == MAX_LIST)
+        return gr_tree_fail(t, "more than %d transforms", MAX_LIST);
+    *op = (gr_transform){ .name = name, .numbers = l->numbers + l->n_numbers };
+    if (t)
+        GR_TRY(add_numbers(l, t));
+    op->n_numbers = (int)(l->numbers + l->n_numbers - op->numbers);
+    l->n++;
+    return GR_OK;
+}
+
+/* A map of them, a list of names and of maps, or one name. */
+static gr_status add_all(list *l, const gr_tree *t)
+{
+    if (gr_tree_text(t))
+        return add_operation(l, gr_tree_text(t), NULL);
+    for (int i = 0; i < gr_tree_count(t); i++) {
+        const gr_tree *entry = gr_tree_at(t, i);
+
+        if (gr_tree_kind(t) == GR_TREE_MAP)
+            GR_TRY(add_operation(l, gr_tree_key(t, i), entry));
+        else if (gr_tree_text(entry))
+            GR_TRY(add_operation(l, gr_tree_text(entry), NULL));
+        else
+            GR_TRY(add_all(l, entry));
+    }
+    return GR_OK;
+}
+
+static gr_status make(gr_augment **out, const gr_settings *s, bool training, int32_t mask_fill)
+{
+    const gr_tree *t = gr_settings_tree(s, "transform");
+    const gr_tree *train = gr_tree_get(t, "train"), *valid = gr_tree_get(t, "valid");
+    list l = { .n = 1, .numbers = { (double)mask_fill }, .n_numbers = 1 };
+
+    l.op[0] = (gr_transform){ "MASK_FILL", l.numbers, 1 };
+    if (train || valid)
+        t = training ? train : valid;
+    if (t)
+        GR_TRY(add_all(&l, t));
+    if (gr_augment_create(out, l.op, l.n, !training) != GR_OK)
+        return gr_settings_fail(s, "transform", "%s", gr_error_message());
+    return GR_OK;
+}
+
+gr_status gr_vision_transform_size(const gr_settings *s, int64_t *height, int64_t *width)
+{
+    gr_augment *a;
+    int h = 0, w = 0;
+
+    GR_TRY(make(&a, s, false, 0));
+    if (!gr_augment_size(a, &h, &w))
+        h = w = 0;
+    gr_augment_destroy(a);
+    *height = h;
+    *width = w;
+    return GR_OK;
+}
+
+gr_status gr_vision_transform_open(gr_vision *v)
+{
+    int32_t fill = v->criterion.ignore < 0 ? 0 : v->criterion.ignore;
+
+    GR_TRY(make(&v->augment[0], v->s, true, fill));
+    return make(&v->augment[1], v->s, false, fill);
+}
+
+void gr_vision_transform_close(gr_vision *v)
+{
+    gr_augment_destroy(v->augment[0]);
+    gr_augment_destroy(v->augment[1]);
+}
+
+gr_status gr_vision_transform(const gr_vision *v, const gr_sample *sample, gr_vision_scratch *s,
+                              bool has_mask, float *to)
+{
+    const gr_augment *a = v->augment[sample->split != GR_SPLIT_TRAIN];
+    gr_augment_key key = { sample->seed, sample->epoch, sample->index };
+    int64_t height = v->model.height, width = v->model.width;
+    gr_image *masks[1] = { &s->mask };
+
+    GR_TRY(gr_augment_apply(a, key, &s->image, masks, has_mask));
+    if (s->image.height != height || s->image.width != width)
+        return gr_fail(GR_ERR_FORMAT,
+                       "it is %d x %d after the transforms, but the network takes %" PRId64
+                       " x %" PRId64 "; give RESIZE or CROP in transform",
+                       s->image.height, s->image.width, height, width);
+    return gr_augment_to_f32(a, &s->image, to);
+}

@@ -1,0 +1,312 @@
+/*
+ * The recipe `vision`: networks that say what is in a picture (ResNet, MLP) or where (U-Net),
+ * from one YAML file. docs/recipes.md goes through it as the example of a recipe.
+ */
+#include "recipe/vision/vision.h"
+
+#include "gradus/ops.h"
+#include "recipe/recipes.h"
+#include "recipe/shapes/draw.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what the settings leave open, from the data ---- */
+
+static const gr_vision_part *first_part(const gr_vision *v)
+{
+    for (int i = 0; i < GR_N_SPLITS; i++)
+        if (v->parts[i].size > 0)
+            return &v->parts[i];
+    return NULL;
+}
+
+static gr_status sample_size(const gr_vision_part *p, int64_t size[3])
+{
+    gr_image image = GR_IMAGE_INIT;
+    gr_status st;
+
+    if (p->is_array)
+        return gr_vision_array_size(p->set, size);
+    st = p->file ? gr_image_read(&image, p->file, NULL) : gr_dataset_image(p->set, 0, &image);
+    if (st == GR_OK)
+        memcpy(size, (int64_t[3]){ image.height, image.width, image.channels < 3 ? 1 : 3 },
+               3 * sizeof(*size));
+    gr_image_fini(&image);
+    return st;
+}
+
+/* Sizes are those of the settings, else what the transforms leave, else the first sample's. */
+static gr_status settle_size(gr_vision *v)
+{
+    const gr_vision_part *p = first_part(v);
+    gr_vision_model *m = &v->model;
+    int64_t size[3];
+
+    if (!p)
+        return gr_fail(GR_ERR_ARG, "the data hold no sample");
+    for (int i = 0; i < GR_N_SPLITS; i++)
+        if (v->parts[i].set && v->parts[i].size > 0)
+            v->parts[i].is_array = gr_vision_is_array(v->parts[i].set);
+    if (!m->height)
+        GR_TRY(gr_vision_transform_size(v->s, &m->height, &m->width));
+    if (p->is_drawn || (m->height && m->channels))
+        return GR_OK;
+    GR_TRY(sample_size(p, size));
+    m->height = m->height ? m->height : size[0];
+    m->width = m->width ? m->width : size[1];
+    m->channels = m->channels ? m->channels : size[2];
+    return GR_OK;
+}
+
+/* Classes of masks are not known before all are read, so they are a setting. */
+static gr_status settle_classes(gr_vision *v)
+{
+    const gr_dataset *train = v->parts[GR_SPLIT_TRAIN].whole;
+    const gr_vision_part *p = first_part(v);
+    int n = gr_settings_count(v->s, "classes");
+
+    if (v->model.n_out == 0 && n > 0)
+        v->model.n_out = n;
+    if (v->model.n_out == 0 && !gr_vision_segments(&v->model) && (train || p->set))
+        v->model.n_out = gr_dataset_n_classes(train ? train : p->set);
+    if (v->model.n_out == 0)
+        return gr_settings_fail(v->s, "model.config.num_classes",
+                                "the data do not say how many classes there are; give this");
+    v->n_classes = v->model.n_out == 1 ? 2 : v->model.n_out;
+    if (gr_vision_segments(&v->model) && v->n_classes > 256)
+        return gr_settings_fail(v->s, "model.config.num_classes", "masks hold at most 256 classes");
+    if (n > 0 && n != v->n_classes && !(n == 1 && v->model.n_out == 1))
+        return gr_settings_fail(v->s, "classes", "%d names for %d classes", n, v->n_classes);
+    return GR_OK;
+}
+
+/* The name of a class when the settings give none. */
+static const char *usual_name(const gr_vision *v, int c, char *number, size_t n)
+{
+    const gr_dataset *train = v->parts[GR_SPLIT_TRAIN].whole;
+    const gr_vision_part *p = first_part(v);
+    bool masks = gr_vision_segments(&v->model);
+    const char *name = NULL;
+
+    if (masks && c == 0)
+        return "background";
+    if (v->model.n_out == 1)
+        return c == 0 ? "no" : masks ? "foreground" : "yes";
+    if (p->is_drawn)
+        return gr_shapes_name(masks ? c - 1 : c);
+    if (!masks && (train || p->set))
+        name = gr_dataset_class_name(train ? train : p->set, c);
+    snprintf(number, n, "%d", c);
+    return name ? name : number;
+}
+
+static gr_status name_classes(gr_vision *v)
+{
+    int n = gr_settings_count(v->s, "classes");
+
+    v->class_names = calloc((size_t)v->n_classes, sizeof(*v->class_names));
+    for (int c = 0; v->class_names && c < v->n_classes; c++) {
+        int at = c - (v->n_classes - n); /* one name is that of yes */
+        char number[16];
+        const char *name = n > 0 && at >= 0 ? gr_settings_text_at(v->s, "classes", at)
+                                            : usual_name(v, c, number, sizeof(number));
+
+        v->class_names[c] = strdup(name);
+        if (!v->class_names[c])
+            return gr_fail(GR_ERR_NOMEM, "no memory for the names of classes");
+    }
+    return v->class_names ? GR_OK : gr_fail(GR_ERR_NOMEM, "no memory for the names of classes");
+}
+
+static gr_status check_postprocess(const gr_vision *v)
+{
+    const char *how = gr_settings_text(v->s, "postprocess");
+
+    if (strcmp(how, "threshold") == 0 && v->model.n_out != 1)
+        return gr_settings_fail(v->s, "postprocess", "a threshold is for one logit, not %d",
+                                v->model.n_out);
+    if (strcmp(how, "argmax") == 0 && v->model.n_out == 1)
+        return gr_settings_fail(v->s, "postprocess", "argmax needs two classes or more");
+    return GR_OK;
+}
+
+/* ---- the table's functions ---- */
+
+static void vision_destroy(void *user)
+{
+    gr_vision *v = user;
+
+    if (!v)
+        return;
+    gr_vision_scratch_close(v);
+    gr_vision_transform_close(v);
+    gr_vision_data_close(v);
+    gr_vision_metrics_fini(&v->metrics);
+    gr_vision_criterion_fini(&v->criterion);
+    for (int c = 0; v->class_names && c < v->n_classes; c++)
+        free(v->class_names[c]);
+    free(v->class_names);
+    free(v->header);
+    if (v->lock)
+        pthread_mutex_destroy(v->lock);
+    free(v->lock);
+    free(v->spare);
+    free(v);
+}
+
+static gr_status make_lock(gr_vision *v)
+{
+    pthread_mutex_t *lock = calloc(1, sizeof(*lock));
+
+    v->spare = calloc(1, sizeof(*v->spare));
+    if (!lock || !v->spare || pthread_mutex_init(lock, NULL) != 0) {
+        free(lock);
+        return gr_fail(GR_ERR_NOMEM, "no memory for the recipe");
+    }
+    v->lock = lock;
+    return GR_OK;
+}
+
+/* What the trace reads and gives out. */
+static void set_fields(gr_vision *v)
+{
+    gr_shape image = GR_SHAPE(v->model.height, v->model.width, v->model.channels);
+    gr_shape mask = GR_SHAPE(v->model.height, v->model.width);
+    bool masks = gr_vision_segments(&v->model);
+
+    v->feeds[GR_FEED_IMAGE] = (gr_field){ "image", GR_F32, image };
+    v->feeds[GR_FEED_TARGET] = (gr_field){ "target", GR_I32, masks ? mask : GR_SCALAR };
+    v->feeds[GR_FEED_SIZE] = (gr_field){ "size", GR_I32, GR_SHAPE(2) };
+    v->n_feeds = masks ? 3 : 2;
+    v->outputs[GR_OUTPUT_MAIN] = masks ? (gr_field){ "prediction", GR_I32, mask }
+                                       : (gr_field){ "logits", GR_F32, GR_SHAPE(v->model.n_out) };
+    v->outputs[GR_OUTPUT_SCORE] = (gr_field){ "probability", GR_F32, mask };
+    v->n_outputs = masks && v->metrics.has_scores ? 2 : 1;
+}
+
+/* Masks with one logit often have 255 for yes, so nothing in them is ignored unasked; what
+ * padding adds is, as 255 once they are 0 and 1. Classes of pictures are never ignored. */
+static void settle_ignored(gr_vision *v)
+{
+    bool one = v->model.n_out == 1;
+
+    v->criterion.ignore = -1;
+    v->mask_ignore = -1;
+    if (!gr_vision_segments(&v->model))
+        return;
+    if (!one || gr_settings_given(v->s, "dataset.ignore_index"))
+        v->mask_ignore = (int32_t)gr_settings_int(v->s, "dataset.ignore_index");
+    v->criterion.ignore = one ? 255 : v->mask_ignore;
+}
+
+static gr_status fill(gr_vision *v, const gr_recipe_config *config)
+{
+    v->s = config->settings;
+    v->task = config->task;
+    v->input = config->task == GR_TASK_PREDICT ? config->input : NULL;
+    v->threshold = gr_settings_f64(v->s, "threshold");
+    v->mask_threshold = (int32_t)gr_settings_int(v->s, "dataset.mask_threshold");
+    GR_TRY(make_lock(v));
+    GR_TRY(gr_vision_model_read(&v->model, v->s));
+    GR_TRY(gr_vision_data_open(v, config));
+    GR_TRY(settle_size(v));
+    GR_TRY(settle_classes(v));
+    GR_TRY(name_classes(v));
+    GR_TRY(check_postprocess(v));
+    settle_ignored(v);
+    GR_TRY(gr_vision_criterion_read(&v->criterion, v->s, &v->model));
+    GR_TRY(gr_vision_metrics_read(v));
+    GR_TRY(gr_vision_transform_open(v));
+    GR_TRY(gr_vision_header(v));
+    GR_TRY(gr_vision_check_names(v));
+    set_fields(v);
+    return GR_OK;
+}
+
+static gr_status vision_create(void **user, const gr_recipe_config *config)
+{
+    gr_vision *v = calloc(1, sizeof(*v));
+    gr_status st;
+
+    if (!v)
+        return gr_fail(GR_ERR_NOMEM, "no memory for the recipe");
+    st = fill(v, config);
+    if (st != GR_OK) {
+        vision_destroy(v);
+        return st;
+    }
+    *user = v;
+    return GR_OK;
+}
+
+static gr_status vision_describe(const void *user, gr_recipe_view *out)
+{
+    const gr_vision *v = user;
+
+    *out = (gr_recipe_view){ .feeds = v->feeds,
+                             .n_feeds = v->n_feeds,
+                             .outputs = v->outputs,
+                             .n_outputs = v->n_outputs,
+                             .metrics = v->metrics.info,
+                             .n_metrics = v->metrics.n,
+                             .n_counts = v->metrics.n_counts,
+                             .predict_header = v->header };
+    return GR_OK;
+}
+
+static int64_t vision_size(const void *user, gr_split split)
+{
+    return ((const gr_vision *)user)->parts[split].size;
+}
+
+/* The class of each pixel; with one logit, yes from the threshold on. */
+static void give_masks(const gr_vision *v, gr_graph *g, gr_value *logits)
+{
+    gr_value *mask;
+
+    if (v->model.n_out == 1) {
+        logits = gr_squeeze(g, logits, 3);
+        mask = gr_ge_k(g, logits, log(v->threshold / (1 - v->threshold)));
+    } else {
+        mask = gr_argmax(g, logits, 3, false);
+    }
+    gr_output(g, "prediction", gr_cast(g, mask, GR_I32));
+    if (v->n_outputs == 2)
+        gr_output(g, "probability", gr_sigmoid(g, logits));
+}
+
+static gr_status vision_trace(gr_graph *g, void *user)
+{
+    const gr_vision *v = user;
+    gr_value *target = gr_input(g, "target");
+    gr_value *logits = gr_vision_model_build(&v->model, g, gr_input(g, "image"));
+
+    if (!gr_is_training(g) && gr_vision_segments(&v->model))
+        give_masks(v, g, logits);
+    else if (!gr_is_training(g))
+        gr_output(g, "logits", gr_cast(g, logits, GR_F32));
+    gr_loss(g, gr_vision_criterion_build(&v->criterion, g, logits, target));
+    return gr_graph_status(g);
+}
+
+const gr_recipe gr_recipe_vision = {
+    .abi = GR_RECIPE_ABI,
+    .name = "vision",
+    .help = "classification and segmentation of pictures: ResNet, U-Net, MLP",
+    .defaults = { .epochs = 20, .batch_size = 32, .lr = 1e-3, .optim = GR_OPTIM_ADAMW_INIT },
+    .keys = gr_vision_keys,
+    .n_keys = GR_VISION_N_KEYS,
+    .create = vision_create,
+    .destroy = vision_destroy,
+    .describe = vision_describe,
+    .size = vision_size,
+    .load = gr_vision_load,
+    .trace = vision_trace,
+    .score = gr_vision_score,
+    .measure = gr_vision_measure,
+    .predict = gr_vision_predict,
+};

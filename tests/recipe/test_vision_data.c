@@ -1,0 +1,390 @@
+/*
+ * Where the pictures of `vision` come from and what happens to them on the way: folders, pairs,
+ * arrays, shares and folds, transforms that treat a picture and its mask alike (guards P42).
+ */
+#include "recipe/vision/vision.h"
+
+#include "check.h"
+#include "run.h"
+
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SIDE 24
+
+static char root[512];
+
+static const char *path_of(const char *fmt, ...) GR_PRINTF(1, 2);
+
+static const char *path_of(const char *fmt, ...)
+{
+    static char path[2][1024];
+    static int turn;
+    va_list args;
+    int n;
+
+    turn = !turn;
+    n = snprintf(path[turn], sizeof(path[0]), "%s/", root);
+    va_start(args, fmt);
+    vsnprintf(path[turn] + n, sizeof(path[0]) - (size_t)n, fmt, args);
+    va_end(args);
+    return path[turn];
+}
+
+/* The folders of a path, but not its last word. */
+static void make_folders(const char *path)
+{
+    char part[1024];
+
+    for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+        snprintf(part, sizeof(part), "%.*s", (int)(at - path), path);
+        mkdir(part, 0777);
+    }
+}
+
+static void write_gray(const char *path, int height, int width, uint8_t (*at)(int y, int x, int k),
+                       int k)
+{
+    gr_image image = GR_IMAGE_INIT;
+
+    make_folders(path);
+    GR_CHECK_OK(gr_image_reserve(&image, height, width, 1));
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++)
+            image.px[y * width + x] = at(y, x, k);
+    GR_CHECK_OK(gr_image_write(path, &image));
+    gr_image_fini(&image);
+}
+
+static uint8_t even(int y, int x, int k)
+{
+    (void)y;
+    (void)x;
+    return (uint8_t)k;
+}
+
+/* An L: no flip or turn leaves it as it is. */
+static bool is_ink(int y, int x)
+{
+    return (x >= 5 && x < 10 && y >= 3 && y < 20) || (y >= 15 && y < 20 && x >= 5 && x < 18);
+}
+
+static uint8_t ink(int y, int x, int k)
+{
+    (void)k;
+    return is_ink(y, x) ? 255 : 0;
+}
+
+static uint8_t ink_class(int y, int x, int k)
+{
+    return is_ink(y, x) ? (uint8_t)k : 0;
+}
+
+static const recipe_options training = { .task = GR_TASK_TRAIN,
+                                         .batch = 4,
+                                         .optim = GR_OPTIM_INIT };
+
+static void open_run(recipe_run *r, const recipe_options *o, const char *fmt, ...) GR_PRINTF(3, 4);
+
+static void open_run(recipe_run *r, const recipe_options *o, const char *fmt, ...)
+{
+    char yaml[4096];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(yaml, sizeof(yaml), fmt, args);
+    va_end(args);
+    recipe_open(r, "vision", yaml, o);
+}
+
+/* Loads one sample into the run's first place. */
+static gr_status load(recipe_run *r, gr_split split, int64_t index, int64_t epoch)
+{
+    gr_sample s = { .split = split, .index = index, .epoch = epoch, .seed = 7 };
+
+    return r->recipe->load(r->user, &s, r->mem);
+}
+
+/* ---- folders of classes ---- */
+
+static void folders(void)
+{
+    recipe_run r;
+
+    for (int i = 0; i < 5; i++) {
+        write_gray(path_of("classes/train/cat/%d.png", i), 8, 8, even, 10);
+        write_gray(path_of("classes/train/dog/%d.png", i), 8, 8, even, 20);
+    }
+    write_gray(path_of("classes/valid/dog/0.png"), 8, 8, even, 30);
+    write_gray(path_of("classes/test/dog/0.png"), 8, 8, even, 40);
+    open_run(&r, &training, "model: {name: mlp}\ndataset: {root_dir: '%s/classes'}", root);
+    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TRAIN), 10);
+    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_VALID), 1);
+    GR_CHECK_EQ(gr_shape_count(&r.view.feeds[0].shape), 64);
+    GR_CHECK_EQ(gr_shape_count(&r.view.outputs[0].shape), 2);
+    GR_CHECK_STR(r.view.predict_header, "index,file,class,name,cat,dog");
+    GR_CHECK_OK(load(&r, GR_SPLIT_VALID, 0, 0));
+    GR_CHECK_EQ(*(int32_t *)r.mem[GR_FEED_TARGET], 1); /* the only class there, but not the first */
+    GR_CHECK_NEAR(((float *)r.mem[GR_FEED_IMAGE])[0], 30 / 255.0, 1e-6);
+    recipe_close(&r);
+
+    open_run(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+             "model: {name: mlp, config: {n_channels: 3}}\ndataset: {root_dir: '%s/classes'}",
+             root);
+    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TEST), 1);
+    GR_CHECK_OK(load(&r, GR_SPLIT_TEST, 0, 0));
+    GR_CHECK_EQ(*(int32_t *)r.mem[GR_FEED_TARGET], 1);
+    GR_CHECK_NEAR(((float *)r.mem[GR_FEED_IMAGE])[191], 40 / 255.0, 1e-6);
+    recipe_close(&r);
+}
+
+/* ---- shares and folds ---- */
+
+/* Which samples (by their gray value) a split holds. */
+static void mark(recipe_run *r, gr_split split, int *seen)
+{
+    for (int64_t i = 0; i < r->recipe->size(r->user, split); i++) {
+        GR_CHECK_OK(load(r, split, i, 0));
+        seen[lroundf(((float *)r->mem[GR_FEED_IMAGE])[0] * 255)]++;
+    }
+}
+
+static void divisions(void)
+{
+    recipe_options test = { .task = GR_TASK_TEST, .batch = 1 };
+    int seen[256] = { 0 }, in_fold[256] = { 0 };
+    recipe_run r;
+
+    for (int i = 0; i < 20; i++)
+        write_gray(path_of("many/a/%02d.png", i), 4, 4, even, 50 + i);
+    open_run(&r, &training,
+             "model: {name: mlp, config: {num_classes: 2}}\n"
+             "dataset: {name: folder, train_path: '%s/many', split: [0.7, 0.1, 0.2]}",
+             root);
+    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TRAIN), 14);
+    mark(&r, GR_SPLIT_TRAIN, seen);
+    mark(&r, GR_SPLIT_VALID, seen);
+    recipe_close(&r);
+    open_run(&r, &test,
+             "model: {name: mlp, config: {num_classes: 2}}\n"
+             "dataset: {name: folder, train_path: '%s/many', split: [0.7, 0.1, 0.2]}",
+             root);
+    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TEST), 4);
+    mark(&r, GR_SPLIT_TEST, seen);
+    recipe_close(&r);
+    for (int fold = 0; fold < 3; fold++) {
+        open_run(&r, &training,
+                 "model: {name: mlp, config: {num_classes: 2}}\n"
+                 "dataset: {name: folder, train_path: '%s/many', folds: 3, fold: %d}",
+                 root, fold);
+        mark(&r, GR_SPLIT_VALID, in_fold);
+        recipe_close(&r);
+    }
+    for (int i = 0; i < 20; i++) {
+        GR_CHECK_EQ(seen[50 + i], 1);
+        GR_CHECK_EQ(in_fold[50 + i], 1);
+    }
+}
+
+/* ---- pictures and masks ---- */
+
+/* Picture and mask show the same L, wherever it went. */
+static int check_pair(const recipe_run *r, int n)
+{
+    const float *image = r->mem[GR_FEED_IMAGE];
+    const int32_t *mask = r->mem[GR_FEED_TARGET];
+    int apart = 0, n_ink = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (mask[i] == 255)
+            continue;
+        GR_CHECK(mask[i] == 0 || mask[i] == 1);
+        n_ink += mask[i];
+        apart += (image[i] > 0.5f) != (mask[i] == 1);
+    }
+    GR_CHECK(apart * 20 <= n); /* but for edges, which are blended in the picture only */
+    return n_ink;
+}
+
+static void pairs(void)
+{
+    static const char *const transforms[] = {
+        "{HFLIP: [0.5], VFLIP: [0.5]}",
+        "{ROTATION: [40]}",
+        "{RANDOM_SCALE: [0.7, 1.4], CROP: [24, 24]}",
+        "{RESIZE: [32, 32], CROP: [24, 24], HFLIP: 0.5, COLOR_JITTER: [0.1, 0.1]}",
+    };
+    recipe_run r;
+
+    for (int i = 0; i < 4; i++) {
+        write_gray(path_of("pairs/train/images/%d.png", i), SIDE, SIDE, ink, 0);
+        write_gray(path_of("pairs/train/masks/%d.png", i), SIDE, SIDE, ink_class, 1);
+    }
+    for (size_t t = 0; t < sizeof(transforms) / sizeof(transforms[0]); t++) {
+        float first[SIDE * SIDE], again[SIDE * SIDE];
+        int n_other = 0;
+
+        open_run(&r, &training,
+                 "model: {name: unet, config: {num_classes: 2, input_sizes: [1, 24, 24]}}\n"
+                 "transform: %s\ndataset: {root_dir: '%s/pairs', split: [0.75, 0.25]}",
+                 transforms[t], root);
+        GR_CHECK_OK(load(&r, GR_SPLIT_TRAIN, 0, 0));
+        memcpy(first, r.mem[GR_FEED_IMAGE], sizeof(first));
+        for (int epoch = 0; epoch < 12; epoch++) {
+            GR_CHECK_OK(load(&r, GR_SPLIT_TRAIN, 0, epoch));
+            GR_CHECK(check_pair(&r, SIDE * SIDE) > 20);
+            memcpy(again, r.mem[GR_FEED_IMAGE], sizeof(again));
+            n_other += memcmp(first, again, sizeof(first)) != 0;
+            GR_CHECK_OK(load(&r, GR_SPLIT_TRAIN, 0, epoch));
+            GR_CHECK(memcmp(again, r.mem[GR_FEED_IMAGE], sizeof(again)) == 0);
+        }
+        GR_CHECK(n_other > 0);
+        /* nothing is random outside training */
+        GR_CHECK_OK(load(&r, GR_SPLIT_VALID, 0, 0));
+        memcpy(first, r.mem[GR_FEED_IMAGE], sizeof(first));
+        GR_CHECK_OK(load(&r, GR_SPLIT_VALID, 0, 3));
+        GR_CHECK(memcmp(first, r.mem[GR_FEED_IMAGE], sizeof(first)) == 0);
+        GR_CHECK(check_pair(&r, SIDE * SIDE) > 50);
+        recipe_close(&r);
+    }
+}
+
+/* DRIVE's layout; masks of 0 and 255; one logit. */
+static void drive(void)
+{
+    const int32_t *mask;
+    recipe_run r;
+
+    for (int i = 0; i < 3; i++) {
+        write_gray(path_of("drive/training/images/%d_training.png", i), SIDE, SIDE, ink, 0);
+        write_gray(path_of("drive/training/1st_manual/%d_training.png", i), SIDE, SIDE, ink, 0);
+        write_gray(path_of("drive/test/images/%d_test.png", i), SIDE, SIDE, ink, 0);
+        write_gray(path_of("drive/test/1st_manual/%d_test.png", i), SIDE, SIDE, ink, 0);
+    }
+    open_run(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+             "model: {name: unet, config: {n_classes: 1, n_channels: 1}}\n"
+             "transform: {RESIZE: [48, 48]}\nmetrics: [dice, auc]\n"
+             "dataset: {name: drive, root_dir: '%s/drive'}",
+             root);
+    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TEST), 3);
+    GR_CHECK_EQ(r.view.n_outputs, 2);
+    GR_CHECK_OK(load(&r, GR_SPLIT_TEST, 1, 0));
+    GR_CHECK(check_pair(&r, 48 * 48) > 200);
+    mask = r.mem[GR_FEED_TARGET];
+    GR_CHECK_EQ(mask[0], 0);
+    GR_CHECK_EQ(mask[2 * 10 * 48 + 2 * 7], 1);
+    GR_CHECK_EQ(((int32_t *)r.mem[GR_FEED_SIZE])[1], SIDE); /* as it was */
+    recipe_close(&r);
+}
+
+static void bad_masks(void)
+{
+    recipe_run r;
+
+    write_gray(path_of("bad/images/x.png"), SIDE, SIDE, ink, 0);
+    write_gray(path_of("bad/masks/x.png"), SIDE, SIDE, ink_class, 7);
+    open_run(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+             "model: {name: unet, config: {num_classes: 3}}\n"
+             "dataset: {name: pairs, test_path: '%s/bad'}",
+             root);
+    GR_CHECK_FAILS(load(&r, GR_SPLIT_TEST, 0, 0), GR_ERR_FORMAT, "its mask has the value 7");
+    GR_CHECK(strstr(gr_error_message(), "x.png"));
+    recipe_close(&r);
+
+    open_run(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+             "model: {name: unet, config: {num_classes: 3}}\n"
+             "dataset: {name: pairs, test_path: '%s/bad', ignore_index: 7}",
+             root);
+    GR_CHECK_OK(load(&r, GR_SPLIT_TEST, 0, 0));
+    GR_CHECK_EQ(((int32_t *)r.mem[GR_FEED_TARGET])[10 * SIDE + 7], 7);
+    recipe_close(&r);
+
+    write_gray(path_of("small/a/y.png"), 9, 9, ink, 0);
+    open_run(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+             "model: {name: mlp, config: {num_classes: 2, input_sizes: [1, 8, 8]}}\n"
+             "dataset: {name: folder, test_path: '%s/small'}",
+             root);
+    GR_CHECK_FAILS(load(&r, GR_SPLIT_TEST, 0, 0), GR_ERR_FORMAT, "9 x 9");
+    GR_CHECK(strstr(gr_error_message(), "y.png"));
+    recipe_close(&r);
+}
+
+/* ---- arrays ---- */
+
+/* A .npy file, version 1. */
+static void write_npy(const char *path, const char *type, const char *shape, const void *mem,
+                      size_t n_bytes)
+{
+    char head[128];
+    FILE *f;
+    int n;
+
+    make_folders(path);
+    memset(head, ' ', sizeof(head));
+    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    n = snprintf(head + 10, sizeof(head) - 10,
+                 "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+    head[10 + n] = ' ';
+    head[127] = '\n';
+    f = fopen(path, "wb");
+    GR_CHECK(f && fwrite(head, sizeof(head), 1, f) == 1 && fwrite(mem, n_bytes, 1, f) == 1);
+    GR_CHECK(fclose(f) == 0);
+}
+
+static void arrays(void)
+{
+    float x[3][2][4][5]; /* no such channels: 2 */
+    float y[3][3][4][5]; /* channels first */
+    int64_t label[3] = { 1, 0, 1 };
+    recipe_run r;
+
+    for (size_t i = 0; i < sizeof(y) / sizeof(float); i++)
+        (&y[0][0][0][0])[i] = (float)i / 7 - 3;
+    memset(x, 0, sizeof(x));
+    write_npy(path_of("npy/x.npy"), "<f4", "3, 3, 4, 5", y, sizeof(y));
+    write_npy(path_of("npy/y.npy"), "<i8", "3,", label, sizeof(label));
+    write_npy(path_of("npy/two.npy"), "<f4", "3, 2, 4, 5", x, sizeof(x));
+    open_run(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+             "model: {name: mlp}\ndataset: {name: npy, test_path: '%s/npy/x.npy', "
+             "test_labels: '%s/npy/y.npy'}",
+             root, root);
+    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TEST), 3);
+    GR_CHECK_EQ(r.view.feeds[0].shape.dim[0], 4);
+    GR_CHECK_EQ(r.view.feeds[0].shape.dim[2], 3);
+    GR_CHECK_OK(load(&r, GR_SPLIT_TEST, 2, 0));
+    GR_CHECK_EQ(*(int32_t *)r.mem[GR_FEED_TARGET], 1);
+    for (int c = 0; c < 3; c++)
+        GR_CHECK_NEAR(((float *)r.mem[GR_FEED_IMAGE])[(1 * 5 + 2) * 3 + c], y[2][c][1][2], 0);
+    recipe_close(&r);
+    {
+        char yaml[1024];
+
+        snprintf(yaml, sizeof(yaml),
+                 "model: {name: mlp}\ndataset: {name: npy, test_path: '%s/npy/two.npy', "
+                 "test_labels: '%s/npy/y.npy'}",
+                 root, root);
+        GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &(recipe_options){ .task = GR_TASK_TEST }),
+                       GR_ERR_FORMAT, "[2, 4, 5]");
+        recipe_close(&r);
+    }
+}
+
+int main(void)
+{
+    GR_CHECK(getcwd(root, sizeof(root) - 64));
+    snprintf(root + strlen(root), 64, "/vision.%ld", (long)getpid());
+    folders();
+    divisions();
+    pairs();
+    drive();
+    bad_masks();
+    arrays();
+    {
+        char command[640];
+
+        snprintf(command, sizeof(command), "rm -rf '%s'", root);
+        GR_CHECK_EQ(system(command), 0);
+    }
+    return 0;
+}
