@@ -102,23 +102,13 @@ GR_API gr_status gr_ckpt_writer_open(gr_ckpt_writer **out,
 GR_API gr_status gr_ckpt_writer_begin(gr_ckpt_writer *w, gr_snapshot **snap) GR_MUST_CHECK;
 /* Hands it to the thread: as `last`, and under the names that `as` says. */
 GR_API void gr_ckpt_writer_submit(gr_ckpt_writer *w, const gr_ckpt_as *as);
-/* The failure of a save that has ended meanwhile; does not wait. */
-GR_API gr_status gr_ckpt_writer_check(gr_ckpt_writer *w) GR_MUST_CHECK;
+/* Waits for at most `ms`: is everything on the disk, or failed? The failure of a save that has
+ * ended is returned. 0 does not wait. */
+GR_API gr_status gr_ckpt_writer_poll(gr_ckpt_writer *w, int ms, bool *idle) GR_MUST_CHECK;
 /* Until everything submitted is on the disk. GR_ERR_TIMEOUT. */
 GR_API gr_status gr_ckpt_writer_wait(gr_ckpt_writer *w) GR_MUST_CHECK;
 /* Waits, and frees in any case (but for a thread that hangs in the disk). NULL is fine. */
 GR_API gr_status gr_ckpt_writer_close(gr_ckpt_writer *w) GR_MUST_CHECK;
-
-/*
- * A folder of checkpoints "step-00000120.safetensors". Save writes one and then removes
- * the oldest beyond `keep` (0: all are kept); call it on rank 0 only. Load takes the
- * newest that is whole: a damaged one is named in *note (from malloc, NULL when there is
- * nothing to say) and the one before it is tried. GR_ERR_IO when there is none.
- */
-GR_API gr_status gr_ckpt_save(const char *folder, int64_t step, const gr_snapshot *snap,
-                              int keep) GR_MUST_CHECK;
-GR_API gr_status gr_ckpt_load(const char *folder, gr_snapshot **out, int64_t *step,
-                              char **note) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -358,14 +358,20 @@ static gr_status raise_failure(gr_ckpt_writer *w)
     return error.status == GR_OK ? GR_OK : gr_error_raise(&error);
 }
 
-/* Under the lock: until nothing is being written. */
-static gr_status wait_idle(gr_ckpt_writer *w)
+/* Under the lock: until nothing is being written, or `ms` have passed. */
+static void wait_ms(gr_ckpt_writer *w, int ms)
 {
-    struct timespec until = in_ms(w->timeout_ms);
+    struct timespec until = in_ms(ms);
     int rc = 0;
 
     while (w->busy && rc == 0)
         rc = pthread_cond_timedwait(&w->changed, &w->lock, &until);
+}
+
+/* Under the lock. */
+static gr_status wait_idle(gr_ckpt_writer *w)
+{
+    wait_ms(w, w->timeout_ms);
     if (w->busy)
         return gr_fail(GR_ERR_TIMEOUT,
                        "checkpoint folder '%s': the disk has not taken a checkpoint for %d s; look "
@@ -401,11 +407,13 @@ void gr_ckpt_writer_submit(gr_ckpt_writer *w, const gr_ckpt_as *as)
     pthread_mutex_unlock(&w->lock);
 }
 
-gr_status gr_ckpt_writer_check(gr_ckpt_writer *w)
+gr_status gr_ckpt_writer_poll(gr_ckpt_writer *w, int ms, bool *idle)
 {
     gr_status st;
 
     pthread_mutex_lock(&w->lock);
+    wait_ms(w, ms);
+    *idle = !w->busy;
     st = raise_failure(w);
     pthread_mutex_unlock(&w->lock);
     return st;

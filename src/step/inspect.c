@@ -13,6 +13,11 @@ gr_amp gr_step_amp(const gr_step *s)
     return s->c.amp;
 }
 
+const struct gr_vars *gr_step_vars(const gr_step *s)
+{
+    return s->vars;
+}
+
 const gr_graph *gr_step_first_graph(const gr_step *s)
 {
     return s->n_entries > 0 ? s->entries[0]->graph : NULL;

@@ -13,6 +13,9 @@ extern "C" {
 struct gr_device *gr_step_device(const gr_step *s);
 gr_amp gr_step_amp(const gr_step *s);
 
+/* All state, once a training plan was made. Borrowed. */
+const struct gr_vars *gr_step_vars(const gr_step *s);
+
 /* The graph of the first plan made, after all passes; NULL before. Borrowed; valid until
  * that plan leaves the cache. */
 const gr_graph *gr_step_first_graph(const gr_step *s);

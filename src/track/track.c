@@ -41,6 +41,7 @@ struct gr_track {
     bool closing, done;
     int exit_code;
     int close_ms;
+    bool no_upload;
     item current; /* the writer's: what it works on */
     gr_outputs outputs;
 };
@@ -177,6 +178,7 @@ gr_status gr_track_open(gr_track **out, const gr_track_config *c)
     init_sync(t);
     t->cap = c->queue_size > 0 ? c->queue_size : QUEUE_SIZE;
     t->close_ms = c->close_ms > 0 ? c->close_ms : CLOSE_MS;
+    t->no_upload = c->no_upload;
     t->ring = gr_calloc((size_t)t->cap, sizeof(*t->ring));
     if (!t->ring) {
         free_track(t);
@@ -368,7 +370,8 @@ void gr_track_close(gr_track *t, int exit_code, gr_track_end *end)
         gr_log(TRAIN, WARN, "%lld records of metrics were dropped: the disk was too slow",
                (long long)end->n_dropped);
     folder = gr_text_str(&t->outputs.wandb_folder);
-    if (*folder && gr_wandb_sync(folder, &end->wandb_child, &end->wandb_command) != GR_OK)
+    if (*folder && gr_wandb_sync(folder, t->no_upload ? NULL : &end->wandb_child,
+                                 &end->wandb_command) != GR_OK)
         gr_log(TRAIN, WARN, "W&B: %s", gr_error_message());
     gr_text_fini(&unused.wandb_command);
     free_track(t);

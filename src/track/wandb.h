@@ -59,6 +59,7 @@ const char *gr_wandb_id(const gr_wandb *w);     /* borrowed; keep it to resume t
  * and the client is on PATH, starts `wandb sync FOLDER` in a session of its own, with its output
  * in FOLDER/logs/sync.log, and gives back its process in *child. Otherwise *child is -1 and
  * `command` gets the line for the user to run. The caller need not wait for the child.
+ * Without `child` the run stays where it is, and only the line is given.
  */
 gr_status gr_wandb_sync(const char *run_folder, pid_t *child, gr_text *command) GR_MUST_CHECK;
 

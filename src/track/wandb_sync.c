@@ -95,8 +95,9 @@ gr_status gr_wandb_sync(const char *run_folder, pid_t *child, gr_text *command)
     gr_text log = GR_TEXT_INIT;
     int rc = -1;
 
-    *child = -1;
-    if (is_set("WANDB_API_KEY") && !wants_offline() && on_path("wandb")) {
+    if (child)
+        *child = -1;
+    if (child && is_set("WANDB_API_KEY") && !wants_offline() && on_path("wandb")) {
         gr_text_addf(&log, "%s/logs/sync.log", run_folder);
         if (gr_text_status(&log) == GR_OK)
             rc = spawn(run_folder, log.str, child);
@@ -104,7 +105,8 @@ gr_status gr_wandb_sync(const char *run_folder, pid_t *child, gr_text *command)
     }
     if (rc == 0)
         return GR_OK;
-    *child = -1; /* the user can still do it */
+    if (child)
+        *child = -1; /* the user can still do it */
     gr_text_add(command, "wandb sync ");
     add_quoted(command, run_folder);
     return gr_text_status(command);

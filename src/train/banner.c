@@ -148,6 +148,27 @@ static gr_status say_memory(gr_trainer *t)
     return GR_OK;
 }
 
+void gr_trainer_note(gr_trainer *t, const char *fmt, ...)
+{
+    va_list args;
+    char line[GR_ERROR_TEXT];
+
+    if (!gr_trainer_writes(t))
+        return;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    gr_text_addf(&t->notes, "%s%s", t->notes.len ? "\n" : "", line);
+}
+
+/* For want of memory they are lost, which hurts nobody. */
+static void say_notes(gr_trainer *t)
+{
+    if (t->notes.len > 0)
+        gr_trainer_say(t, "%s", gr_text_str(&t->notes));
+    t->notes.len = 0;
+}
+
 gr_status gr_trainer_banner(gr_trainer *t)
 {
     say_group(t);
@@ -155,8 +176,9 @@ gr_status gr_trainer_banner(gr_trainer *t)
     say_plan(t);
     GR_TRY(say_memory(t));
     gr_trainer_say(t, "  Output: %s", t->folder);
-    if (t->at > 0)
-        gr_trainer_say(t, "  Resumed at step %" PRId64, t->at);
+    if (t->resumed_from)
+        gr_trainer_say(t, "  Resumed at step %" PRId64 " from %s", t->at, t->resumed_from);
+    say_notes(t);
     warn_of_unused(t);
     return GR_OK;
 }
@@ -198,9 +220,8 @@ void gr_trainer_resume_command(const gr_trainer *t, int64_t epochs, gr_text *out
     if (t->n_ranks > 1 && gr_job_ranks_from_env(&job) == GR_OK)
         add_launcher(out, t->command->program, job.n_local > 0 ? job.n_local : t->n_ranks);
     add_word(out, t->command->program);
-    gr_text_addf(out, " train %s --output_dir ", t->recipe->name);
+    gr_text_addf(out, " train %s --resume ", t->recipe->name);
     add_word(out, t->folder);
-    gr_text_add(out, " --resume");
     if (epochs > 0)
         gr_text_addf(out, " --epochs %" PRId64, epochs);
 }

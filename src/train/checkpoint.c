@@ -1,25 +1,62 @@
 /*
- * A run's state and settings, to a checkpoint and back. Rank 0 reads and writes files; the
- * other ranks get its bytes through the group.
+ * A run's state, to a checkpoint. Rank 0 copies the state between two steps into memory that
+ * it keeps for this; a thread writes it while training goes on (src/ckpt/writer.c).
+ *
+ * What a checkpoint holds beside the step's own state (parameters, optimiser, averages, loss
+ * scale, counter and seed of everything random) is text: the recipe and all settings; the
+ * place in the run; what the judge of evaluations remembers; where it was made.
  */
-#include "train/trainer.h"
+#include "train/checkpoint.h"
 
-#include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
-#include "ckpt/safetensors.h"
 #include "gradus/ckpt.h"
+#include "train/rate.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define KEY_RECIPE  "train.recipe"
-#define KEY_RANKS   "train.n_ranks"
-#define KEY_SAMPLES "train.n_samples"
-#define KEY_CONFIG  "train.config"
-#define KEY_JUDGE   "train.judge"
+#define POLL_MS      200
+#define LONG_WAIT_NS 1000000000 /* a wait that is worth a line */
 
-/* ---- saving ---- */
+/* ---- waiting, together ---- */
+
+/*
+ * Until the disk has what was saved before. The ranks hear from rank 0 meanwhile, several
+ * times a second: a slow disk is no silent rank (P6).
+ */
+static gr_status wait_together(gr_trainer *t)
+{
+    enum { BUSY, IDLE, FAILED };
+    int64_t began = gr_now_ns();
+    int32_t state = BUSY;
+    gr_error error = { 0 };
+
+    while (state == BUSY) {
+        if (gr_trainer_writes(t)) {
+            bool idle = false;
+            gr_status st = gr_ckpt_writer_poll(t->writer, POLL_MS, &idle);
+
+            gr_error_take(&error, st);
+            state = st != GR_OK ? FAILED : idle ? IDLE : BUSY;
+        }
+        GR_TRY(gr_pg_broadcast(t->pg, (gr_vec){ &state, 1, GR_I32 }, 0));
+    }
+    if (gr_now_ns() - began > LONG_WAIT_NS)
+        gr_log(TRAIN, INFO,
+               "waited %.1f s for a checkpoint to be written; if that is often, save less often",
+               (double)(gr_now_ns() - began) * 1e-9);
+    if (state != FAILED || !gr_trainer_writes(t))
+        return GR_OK; /* the other ranks learn of it when rank 0 leaves */
+    return gr_wrap(gr_error_raise(&error), "saving a checkpoint");
+}
+
+gr_status gr_trainer_finish_saves(gr_trainer *t)
+{
+    return wait_together(t);
+}
+
+/* ---- what is saved ---- */
 
 static gr_status set_number(gr_snapshot *snap, const char *key, int64_t value)
 {
@@ -29,164 +66,146 @@ static gr_status set_number(gr_snapshot *snap, const char *key, int64_t value)
     return gr_snapshot_set(snap, key, text);
 }
 
+static gr_status set_text(gr_snapshot *snap, const char *key, gr_text *text)
+{
+    gr_status st = gr_text_status(text);
+
+    if (st == GR_OK)
+        st = gr_snapshot_set(snap, key, gr_text_str(text));
+    gr_text_fini(text);
+    return st;
+}
+
+/* The place in the run: in steps, and in samples for a run that goes on with other ranks. */
+static gr_status describe_place(const gr_trainer *t, gr_snapshot *snap)
+{
+    int64_t place = gr_trainer_place(t, t->at), epoch = place / t->steps_per_epoch;
+    int64_t samples = place % t->steps_per_epoch * gr_rate_effective(&t->o, t->n_ranks);
+
+    GR_TRY(set_number(snap, GR_KEY_AT, t->at));
+    GR_TRY(set_number(snap, GR_KEY_PLACE, place));
+    GR_TRY(set_number(snap, GR_KEY_EPOCH, epoch));
+    GR_TRY(set_number(snap, GR_KEY_IN_EPOCH, samples));
+    GR_TRY(set_number(snap, GR_KEY_STEPS, t->steps_per_epoch));
+    GR_TRY(set_number(snap, GR_KEY_BATCH, gr_rate_effective(&t->o, t->n_ranks)));
+    return set_number(snap, GR_KEY_SAMPLES, t->size[GR_SPLIT_TRAIN]);
+}
+
+static gr_status describe_kernels(const gr_trainer *t, gr_snapshot *snap)
+{
+    char *choices;
+    gr_status st;
+
+    GR_TRY(gr_step_choices(t->step, &choices));
+    st = gr_snapshot_set(snap, GR_KEY_KERNELS, choices);
+    free(choices);
+    return st;
+}
+
 static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
 {
     gr_text config = GR_TEXT_INIT, judge = GR_TEXT_INIT;
+
+    GR_TRY(gr_snapshot_set(snap, GR_KEY_RECIPE, t->recipe->name));
+    GR_TRY(set_number(snap, GR_KEY_RANKS, t->n_ranks));
+    GR_TRY(gr_snapshot_set(snap, GR_KEY_DEVICE, t->device_name));
+    GR_TRY(describe_place(t, snap));
+    GR_TRY(gr_snapshot_set(snap, GR_KEY_WANDB, t->wandb_id ? t->wandb_id : ""));
+    GR_TRY(describe_kernels(t, snap));
+    gr_train_options_record(&t->o, GR_RECORD_SAVE, &config);
+    GR_TRY(set_text(snap, GR_KEY_CONFIG, &config));
+    gr_judge_print(&t->judge, &judge);
+    return set_text(snap, GR_KEY_JUDGE, &judge);
+}
+
+/* ---- saving ---- */
+
+bool gr_trainer_saves_at(const gr_trainer *t, int64_t step)
+{
+    int64_t place = gr_trainer_place(t, step), every = t->o.save_epochs * t->steps_per_epoch;
+
+    return step == t->end || (t->o.save_every > 0 && step % t->o.save_every == 0) ||
+           (every > 0 && place % every == 0);
+}
+
+static gr_ckpt_as names_of(const gr_trainer *t)
+{
+    int64_t place = gr_trainer_place(t, t->at), every = t->o.save_epochs * t->steps_per_epoch;
+    bool is_epoch = every > 0 && place % every == 0;
+    bool is_step = t->o.save_every > 0 && t->at % t->o.save_every == 0;
+
+    return (gr_ckpt_as){ .epoch = is_epoch ? place / t->steps_per_epoch : -1,
+                         .step = is_step ? t->at : -1,
+                         .best = t->is_best && t->o.save_best };
+}
+
+static gr_status fill(gr_trainer *t)
+{
+    gr_save_part part = t->o.trainable_only ? GR_SAVE_TRAINABLE : GR_SAVE_ALL;
+    gr_snapshot *snap;
+
+    GR_TRY(gr_ckpt_writer_begin(t->writer, &snap));
+    GR_TRY(gr_step_save_into(t->step, snap, part));
+    return describe(t, snap);
+}
+
+/* State that is cut up between ranks is put together by all of them, for rank 0. */
+static gr_status give_part(gr_trainer *t)
+{
+    gr_snapshot *snap;
     gr_status st;
 
-    GR_TRY(gr_snapshot_set(snap, KEY_RECIPE, t->recipe->name));
-    GR_TRY(set_number(snap, KEY_RANKS, t->n_ranks));
-    GR_TRY(set_number(snap, KEY_SAMPLES, t->size[GR_SPLIT_TRAIN]));
-    gr_train_options_record(&t->o, GR_RECORD_SAVE, &config);
-    st = gr_text_status(&config);
-    if (st == GR_OK)
-        st = gr_snapshot_set(snap, KEY_CONFIG, gr_text_str(&config));
-    gr_judge_print(&t->judge, &judge);
-    if (st == GR_OK)
-        st = gr_text_status(&judge);
-    if (st == GR_OK)
-        st = gr_snapshot_set(snap, KEY_JUDGE, gr_text_str(&judge));
-    gr_text_fini(&judge);
-    gr_text_fini(&config);
+    if (t->o.zero == 0)
+        return GR_OK;
+    GR_TRY(gr_snapshot_create(&snap));
+    st = gr_step_save_into(t->step, snap, t->o.trainable_only ? GR_SAVE_TRAINABLE : GR_SAVE_ALL);
+    gr_snapshot_destroy(snap);
     return st;
 }
 
 gr_status gr_trainer_save(gr_trainer *t)
 {
     int64_t before = t->saved_at;
-    const char *folder;
-    gr_snapshot *snap;
+    gr_ckpt_as as = names_of(t);
     gr_status st;
 
-    if (t->saved_at == t->at)
+    if (t->saved_at == t->at && !t->is_best)
         return GR_OK;
+    GR_TRY(wait_together(t));
     t->saved_at = t->at;
+    t->is_best = false;
     if (!gr_trainer_writes(t))
-        return GR_OK;
-    folder = gr_arena_printf(t->arena, "%s/checkpoints", t->folder);
-    if (!folder)
-        return GR_ERR_NOMEM;
-    GR_TRY(gr_wrap(gr_trainer_check_save(t, before), "saving step %" PRId64, t->at));
-    GR_TRY(gr_step_save(t->step, &snap));
-    st = describe(t, snap);
+        return give_part(t);
+    st = gr_trainer_check_save(t, before);
     if (st == GR_OK)
-        st = gr_ckpt_save(folder, t->at, snap, (int)t->o.keep);
-    gr_snapshot_destroy(snap);
-    return gr_wrap(st, "saving step %" PRId64, t->at);
+        st = fill(t);
+    if (st != GR_OK)
+        return gr_wrap(st, "saving step %" PRId64, t->at);
+    gr_ckpt_writer_submit(t->writer, &as);
+    return GR_OK;
 }
 
-/* ---- resuming ---- */
-
-static void append(void *text, const void *src, size_t n_bytes)
+/*
+ * Before step 1. The first copy is made here and thrown away, so that the memory for
+ * it is there, and no step of the run pays for new pages.
+ */
+gr_status gr_trainer_open_writer(gr_trainer *t)
 {
-    gr_text_addn(text, src, n_bytes);
-}
+    gr_ckpt_writer_config c = { .formats = gr_trainer_formats(t), .keep = (int)t->o.keep };
 
-/* Rank 0: the newest whole checkpoint as one piece of memory. */
-static gr_status read_newest(gr_trainer *t, gr_text *bytes)
-{
-    const char *folder = gr_arena_printf(t->arena, "%s/checkpoints", t->folder);
-    gr_snapshot *snap;
-    char *note;
-    int64_t step;
-    gr_status st;
-
-    if (!folder)
+    if (!gr_trainer_writes(t))
+        return give_part(t);
+    c.folder = gr_arena_printf(t->arena, "%s/" GR_CKPT_FOLDER, t->folder);
+    if (!c.folder)
         return GR_ERR_NOMEM;
-    GR_TRY(gr_ckpt_load(folder, &snap, &step, &note));
-    if (note)
-        gr_log(TRAIN, WARN, "%s", note);
-    free(note);
-    st = gr_safetensors_format(snap, append, bytes);
-    gr_snapshot_destroy(snap);
-    GR_TRY(st);
-    return gr_text_status(bytes);
+    GR_TRY(gr_ckpt_writer_open(&t->writer, &c));
+    return gr_wrap(fill(t), "the memory for checkpoints");
 }
 
-/* Rank 0's bytes, on all ranks. */
-static gr_status share_bytes(gr_trainer *t, gr_text *bytes)
+void gr_trainer_close_writer(gr_trainer *t)
 {
-    int64_t n = (int64_t)bytes->len;
-    gr_status st;
-
-    GR_TRY(gr_pg_broadcast(t->pg, (gr_vec){ &n, 1, GR_I64 }, 0));
-    if (!gr_trainer_writes(t)) {
-        bytes->str = gr_malloc((size_t)n + 1);
-        if (!bytes->str)
-            return GR_ERR_NOMEM;
-        bytes->cap = (size_t)n + 1;
-        bytes->len = (size_t)n;
-        bytes->str[n] = '\0';
-    }
-    st = gr_pg_broadcast(t->pg, (gr_vec){ bytes->str, (size_t)n, GR_U8 }, 0);
-    return gr_wrap(st, "the checkpoint from rank 0");
-}
-
-static gr_status check_number(const gr_snapshot *snap, const char *key, int64_t now,
-                              const char *what)
-{
-    const char *text = gr_snapshot_get(snap, key);
-
-    if (!text)
-        return gr_fail(GR_ERR_FORMAT, "the checkpoint has no entry '%s'", key);
-    if (strtoll(text, NULL, 10) != now)
-        return gr_fail(GR_ERR_ARG,
-                       "the run began with %s %s and goes on with %" PRId64
-                       "; steps would take other samples",
-                       text, what, now);
-    return GR_OK;
-}
-
-/* Settings come from the checkpoint where the command line does not say otherwise. */
-static gr_status take_settings(gr_trainer *t)
-{
-    const char *recipe = gr_snapshot_get(t->resumed, KEY_RECIPE);
-    const char *config = gr_snapshot_get(t->resumed, KEY_CONFIG);
-
-    if (!recipe || !config)
-        return gr_fail(GR_ERR_FORMAT, "the checkpoint was not written by this program: it has no "
-                                      "entry '" KEY_CONFIG "'");
-    if (strcmp(recipe, t->recipe->name) != 0)
-        return gr_fail(GR_ERR_ARG, "the run is of recipe '%s', not '%s'", recipe, t->recipe->name);
-    GR_TRY(check_number(t->resumed, KEY_RANKS, t->n_ranks, "rank(s)"));
-    return gr_train_options_resume(&t->o, t->recipe, config, t->argc, t->argv);
-}
-
-gr_status gr_trainer_load(gr_trainer *t)
-{
-    gr_text bytes = GR_TEXT_INIT;
-    gr_status st = GR_OK;
-
-    if (gr_trainer_writes(t))
-        GR_TRY_GOTO(st, read_newest(t, &bytes), done);
-    GR_TRY_GOTO(st, share_bytes(t, &bytes), done);
-    GR_TRY_GOTO(st, gr_safetensors_parse(bytes.str, bytes.len, &t->resumed), done);
-    st = take_settings(t);
-    t->told_all = st != GR_OK; /* every rank reads the same bytes */
-
-done:
-    gr_text_fini(&bytes);
-    return gr_wrap(st, "resume");
-}
-
-gr_status gr_trainer_restore(gr_trainer *t)
-{
-    gr_step_stats stats;
-    const char *judge;
-
-    if (!t->resumed)
-        return GR_OK;
-    GR_TRY(
-        gr_wrap(check_number(t->resumed, KEY_SAMPLES, t->size[GR_SPLIT_TRAIN], "training samples"),
-                "resume"));
-    GR_TRY(gr_step_restore(t->step, t->resumed));
-    judge = gr_snapshot_get(t->resumed, KEY_JUDGE);
-    if (judge)
-        GR_TRY(gr_wrap(gr_judge_parse(&t->judge, judge), "resume"));
-    gr_snapshot_destroy(t->resumed);
-    t->resumed = NULL;
-    GR_TRY(gr_step_get_stats(t->step, &stats));
-    t->at = stats.n_steps;
-    t->saved_at = t->at;
-    return GR_OK;
+    /* A run that has ended well has waited before; another one has its own failure to tell. */
+    if (gr_ckpt_writer_close(t->writer) != GR_OK)
+        gr_log(TRAIN, WARN, "%s", gr_error_message());
+    t->writer = NULL;
 }

@@ -1,22 +1,24 @@
 /*
  * The folder of a run:
  *
- *     config.yaml              every setting, as resolved
- *     metrics.jsonl            one record per line
- *     checkpoints/step-N.safetensors, checkpoints/last
- *     lock                     locked while a process uses the folder; holds its number
+ *     config.yaml         every setting, as resolved
+ *     model_summary.txt   parameters, memory, kernels
+ *     metrics.jsonl, metrics.csv, tensorboard/, plots/, wandb/
+ *     checkpoints/        last, best_model, checkpoint_epoch_<N>, checkpoint_step_<N>
+ *     lock                locked while a process uses the folder; holds its number
+ *     launch              the launch that began it, for its restarts
  *
  * Rank 0 alone reads and writes it: a checkpoint reaches the other ranks through the
  * group, so no file system need be shared. A run with a checkpoint is never overwritten.
  * The lock comes before every look at what the folder holds, and it stays where it is
  * when the run ends: who removes a lock may take it from one who is just opening it.
  */
-#include "train/trainer.h"
+#include "train/checkpoint.h"
 
 #include "base/log.h"
 #include "base/outfile.h"
+#include "gradus/ckpt.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -46,10 +48,10 @@ static gr_status invent_folder(const gr_trainer *t, gr_text *out)
 
     if (!localtime_r(&now, &parts) || strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts) == 0)
         return gr_fail(GR_ERR_IO, "cannot tell the time for a folder's name");
-    GR_TRY(gr_make_folders("runs"));
+    GR_TRY(gr_make_folders(GR_RUNS));
     for (int i = 1; i < 1000; i++) {
         out->len = 0;
-        gr_text_addf(out, "runs/%s-%s", t->recipe->name, stamp);
+        gr_text_addf(out, GR_RUNS "/%s-%s", t->recipe->name, stamp);
         if (i > 1)
             gr_text_addf(out, "-%d", i);
         GR_TRY(gr_text_status(out));
@@ -62,24 +64,6 @@ static gr_status invent_folder(const gr_trainer *t, gr_text *out)
     return gr_fail(GR_ERR_IO, "'%s' and 998 more are taken", gr_text_str(out));
 }
 
-/* Rank 0's name for the folder, on all ranks. */
-static gr_status share_name(gr_trainer *t)
-{
-    gr_text name = GR_TEXT_INIT;
-    char **names;
-    gr_status st = GR_OK;
-
-    if (gr_trainer_writes(t))
-        st = invent_folder(t, &name);
-    if (st == GR_OK)
-        st = gr_pg_gather_bytes(t->pg, gr_text_str(&name), name.len, &names, NULL);
-    gr_text_fini(&name);
-    GR_TRY(st);
-    t->folder = gr_arena_strdup(t->arena, names[0]);
-    free(names);
-    return t->folder ? GR_OK : GR_ERR_NOMEM;
-}
-
 /* The number that the lock's holder wrote, 0 when there is none. */
 static long lock_holder(int fd)
 {
@@ -88,7 +72,7 @@ static long lock_holder(int fd)
     return pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
 }
 
-static gr_status take_lock(gr_trainer *t)
+gr_status gr_trainer_lock_folder(gr_trainer *t)
 {
     const char *path = path_in(t, "lock");
     long holder;
@@ -121,73 +105,98 @@ static gr_status take_lock(gr_trainer *t)
                    t->folder);
 }
 
-static int count_checkpoints(const char *folder)
+/* ---- claiming it ---- */
+
+/* A folder that looks writable may not be: read-only mounts, quotas, network file systems. */
+static gr_status prove_writable(gr_trainer *t)
 {
-    static const char suffix[] = ".safetensors";
-    DIR *d = opendir(folder);
-    int n = 0;
+    const char *path = path_in(t, ".probe");
+    gr_outfile *f;
 
-    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
-        size_t len = strlen(e->d_name), n_suffix = sizeof(suffix) - 1;
-
-        n += len > n_suffix && strcmp(e->d_name + len - n_suffix, suffix) == 0;
-    }
-    if (d)
-        closedir(d);
-    return n;
+    if (!path)
+        return GR_ERR_NOMEM;
+    GR_TRY(gr_outfile_open(&f, path));
+    gr_outfile_write(f, "gradus\n", 7);
+    GR_TRY(gr_outfile_commit(f));
+    if (unlink(path) != 0)
+        return gr_fail(GR_ERR_IO, "cannot remove '%s': %s", path, strerror(errno));
+    return GR_OK;
 }
 
-static gr_status make_new(gr_trainer *t)
+/* For a restart of the same launch; see where.c. */
+static gr_status note_launch(gr_trainer *t)
+{
+    const char *launch = getenv("TORCHELASTIC_RUN_ID"), *path = path_in(t, GR_LAUNCH_FILE);
+    gr_outfile *f;
+
+    if (!launch || !*launch)
+        return GR_OK;
+    if (!path)
+        return GR_ERR_NOMEM;
+    GR_TRY(gr_outfile_open(&f, path));
+    gr_outfile_write(f, launch, strlen(launch));
+    return gr_outfile_commit(f);
+}
+
+static gr_status claim_new(gr_trainer *t)
 {
     const char *config = path_in(t, "config.yaml");
-    const char *checkpoints = path_in(t, "checkpoints");
+    const char *checkpoints = path_in(t, GR_CKPT_FOLDER);
 
     if (!config || !checkpoints)
         return GR_ERR_NOMEM;
     GR_TRY(gr_make_folders(t->folder));
-    GR_TRY(take_lock(t));
-    if (count_checkpoints(checkpoints) > 0)
+    GR_TRY(gr_trainer_lock_folder(t));
+    if (gr_ckpt_count(checkpoints) > 0)
         return gr_fail(GR_ERR_ARG,
-                       "'%s' holds a run already; go on with it by --resume, or choose another "
-                       "--output_dir",
-                       t->folder);
+                       "'%s' holds a run already; go on with it by --resume '%s', or choose "
+                       "another --output_dir or --run_id",
+                       t->folder, t->folder);
     if (access(config, F_OK) == 0)
-        gr_trainer_say(t,
-                       "'%s' holds a run that ended before its first checkpoint; it begins anew.",
-                       t->folder);
+        gr_trainer_note(
+            t, "  '%s' holds a run that ended before its first checkpoint; it begins anew.",
+            t->folder);
     GR_TRY(gr_make_folders(checkpoints));
-    if (access(checkpoints, W_OK) != 0)
-        return gr_fail(GR_ERR_IO, "cannot write to '%s': %s", checkpoints, strerror(errno));
-    return GR_OK;
+    return note_launch(t);
 }
 
-static gr_status claim_old(gr_trainer *t)
+static gr_status claim_folder(gr_trainer *t)
 {
-    const char *checkpoints = path_in(t, "checkpoints");
+    gr_text name = GR_TEXT_INIT;
+    gr_status st = GR_OK;
 
-    if (!checkpoints)
-        return GR_ERR_NOMEM;
-    if (access(t->folder, F_OK) != 0)
-        return gr_fail(GR_ERR_IO, "resume: cannot open '%s': %s; begin a run without --resume",
-                       t->folder, strerror(errno));
-    GR_TRY(take_lock(t));
-    if (count_checkpoints(checkpoints) == 0)
-        return gr_fail(GR_ERR_IO,
-                       "resume: '%s' holds no checkpoint; start the run again without --resume",
-                       t->folder);
-    return GR_OK;
+    if (!t->folder) {
+        st = invent_folder(t, &name);
+        if (st == GR_OK)
+            t->folder = gr_arena_strdup(t->arena, gr_text_str(&name));
+        gr_text_fini(&name);
+        GR_TRY(st);
+        if (!t->folder)
+            return GR_ERR_NOMEM;
+    }
+    GR_TRY(t->goes_on ? gr_trainer_lock_folder(t) : claim_new(t));
+    return gr_wrap(prove_writable(t), "the folder of the run");
+}
+
+/* Rank 0's name for the folder, on all ranks (P41). */
+static gr_status share_name(gr_trainer *t)
+{
+    const char *name = t->folder ? t->folder : "";
+    char **names;
+
+    GR_TRY(gr_pg_gather_bytes(t->pg, name, strlen(name), &names, NULL));
+    t->folder = gr_arena_strdup(t->arena, names[0]);
+    free(names);
+    return t->folder ? GR_OK : GR_ERR_NOMEM;
 }
 
 gr_status gr_trainer_claim_folder(gr_trainer *t)
 {
-    t->folder = t->o.output_dir;
-    if (!t->folder && t->o.resume)
-        return gr_fail(GR_ERR_ARG, "--resume needs --output_dir, the folder of the run");
-    if (!t->folder)
-        GR_TRY(share_name(t));
-    if (!gr_trainer_writes(t))
-        return GR_OK;
-    return t->o.resume ? claim_old(t) : make_new(t);
+    if (gr_trainer_writes(t)) {
+        GR_TRY(gr_trainer_plan_run(t));
+        GR_TRY(claim_folder(t));
+    }
+    return share_name(t);
 }
 
 void gr_trainer_release_folder(gr_trainer *t)
@@ -225,20 +234,22 @@ gr_status gr_trainer_check_save(gr_trainer *t, int64_t saved_at)
         advice = gr_arena_printf(
             t->arena, "make room and go on with --resume from step %" PRId64 ", which is safe",
             saved_at);
-    return advice ? check_free(t, 1, advice) : GR_ERR_NOMEM;
+    return advice ? check_free(t, (uint64_t)gr_trainer_n_formats(t), advice) : GR_ERR_NOMEM;
 }
 
+/* What is kept, the best, and the one that is being written; in each format. */
 gr_status gr_trainer_check_room(gr_trainer *t)
 {
-    const char *checkpoints = path_in(t, "checkpoints");
-    int64_t wanted = (t->o.keep > 0 ? t->o.keep : 1) + 1;
+    const char *checkpoints = path_in(t, GR_CKPT_FOLDER);
+    int64_t n_formats = gr_trainer_n_formats(t);
+    int64_t wanted = ((t->o.keep > 0 ? t->o.keep : 1) + 2) * n_formats;
     gr_step_stats stats;
 
     if (!checkpoints)
         return GR_ERR_NOMEM;
     GR_TRY(gr_step_get_stats(t->step, &stats));
     t->checkpoint_bytes = stats.state_bytes + HEADER_BYTES;
-    wanted -= count_checkpoints(checkpoints);
-    return check_free(t, wanted > 1 ? (uint64_t)wanted : 1,
+    wanted -= gr_ckpt_count(checkpoints);
+    return check_free(t, wanted > n_formats ? (uint64_t)wanted : (uint64_t)n_formats,
                       "make room, choose another --output_dir, or --keep fewer");
 }

@@ -36,12 +36,12 @@ static void skip_time(gr_trainer *t)
 
 static int64_t epoch_of(const gr_trainer *t, int64_t step)
 {
-    return step / t->steps_per_epoch;
+    return gr_trainer_place(t, step) / t->steps_per_epoch;
 }
 
 double gr_trainer_lr(const gr_trainer *t, int64_t step)
 {
-    return gr_schedule_lr(&t->schedule, step) * gr_judge_lr_scale(&t->judge);
+    return gr_schedule_lr(&t->schedule, gr_trainer_place(t, step)) * gr_judge_lr_scale(&t->judge);
 }
 
 static gr_status train(gr_trainer *t, double lr)
@@ -78,7 +78,7 @@ static gr_status micro_step(gr_trainer *t, int64_t micro, double lr, double *los
 /* Where the run goes on. Samples are made ahead from here on. */
 gr_status gr_trainer_seek(gr_trainer *t)
 {
-    int64_t in_epoch = t->at % t->steps_per_epoch;
+    int64_t in_epoch = gr_trainer_place(t, t->at) % t->steps_per_epoch;
 
     GR_TRY(gr_trainer_open_feed(t, GR_SPLIT_TRAIN));
     return gr_loader_seek(t->feeds[GR_SPLIT_TRAIN].loader, epoch_of(t, t->at),
@@ -104,7 +104,7 @@ static gr_status check_loss(gr_trainer *t)
 
 gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
 {
-    int64_t in_epoch = t->at % t->steps_per_epoch;
+    int64_t in_epoch = gr_trainer_place(t, t->at) % t->steps_per_epoch;
     double lr = gr_trainer_lr(t, t->at), loss = 0;
 
     for (int64_t m = 0; m < t->o.accumulate; m++)
@@ -127,7 +127,7 @@ static void show_progress(gr_trainer *t)
     double per_step = (double)(gr_now_ns() - p->began_ns) * 1e-9 / (double)(t->at - p->began_at);
     gr_progress_view v = { .epoch = epoch + 1,
                            .n_epochs = t->o.epochs,
-                           .step = t->at - epoch * t->steps_per_epoch,
+                           .step = gr_trainer_place(t, t->at) - epoch * t->steps_per_epoch,
                            .n_steps = t->steps_per_epoch,
                            .loss = t->loss,
                            .lr = t->lr,
@@ -141,23 +141,24 @@ static void show_progress(gr_trainer *t)
     gr_progress_show(&t->progress, &v);
 }
 
-static gr_status write_record(gr_trainer *t)
+static void write_record(gr_trainer *t)
 {
     const gr_pace *p = &t->pace;
+    gr_track_record r;
 
-    gr_metrics_begin(t->metrics, t->at);
-    gr_metrics_i64(t->metrics, "epoch", epoch_of(t, t->at - 1) + 1);
-    gr_metrics_f64(t->metrics, "loss", t->loss);
-    gr_metrics_f64(t->metrics, "lr", t->lr);
-    gr_metrics_f64(t->metrics, "samples_per_s", p->samples_per_s);
-    gr_metrics_f64(t->metrics, "data_share", p->data);
-    gr_metrics_f64(t->metrics, "exchange_share", p->exchange);
+    gr_track_begin(&r, t->at);
+    gr_track_i64(&r, "epoch", epoch_of(t, t->at - 1) + 1);
+    gr_track_f64(&r, "loss", t->loss);
+    gr_track_f64(&r, "lr", t->lr);
+    gr_track_f64(&r, "samples_per_s", p->samples_per_s);
+    gr_track_f64(&r, "data_share", p->data);
+    gr_track_f64(&r, "exchange_share", p->exchange);
     if (!isnan(t->stats.grad_norm)) {
-        gr_metrics_f64(t->metrics, "grad_norm", t->stats.grad_norm);
-        gr_metrics_f64(t->metrics, "loss_scale", t->stats.loss_scale);
-        gr_metrics_i64(t->metrics, "skipped", t->stats.n_skipped);
+        gr_track_f64(&r, "grad_norm", t->stats.grad_norm);
+        gr_track_f64(&r, "loss_scale", t->stats.loss_scale);
+        gr_track_i64(&r, "skipped", t->stats.n_skipped);
     }
-    return gr_metrics_end(t->metrics);
+    gr_track_submit(t->track, &r);
 }
 
 static gr_status record(gr_trainer *t)
@@ -168,9 +169,22 @@ static gr_status record(gr_trainer *t)
     if (!gr_trainer_writes(t))
         return GR_OK;
     GR_TRY(gr_step_get_stats(t->step, &t->stats));
-    GR_TRY(write_record(t));
+    write_record(t);
     show_progress(t);
     return GR_OK;
+}
+
+static void write_scores(gr_trainer *t, int64_t epoch)
+{
+    gr_track_record r;
+
+    gr_track_begin(&r, t->at);
+    gr_track_i64(&r, "epoch", epoch);
+    gr_track_f64(&r, "val_loss", t->scores.loss);
+    for (int i = 0; i < t->view.n_metrics; i++)
+        gr_track_f64(&r, t->view.metrics[i].name, t->scores.values[i]);
+    gr_track_submit(t->track, &r);
+    gr_track_plot(t->track);
 }
 
 /* Every rank holds the same scores, and so they decide alike. */
@@ -204,12 +218,7 @@ static gr_status evaluate(gr_trainer *t)
     skip_time(t); /* this time was not training */
     if (!gr_trainer_writes(t))
         return GR_OK;
-    gr_metrics_begin(t->metrics, t->at);
-    gr_metrics_i64(t->metrics, "epoch", epoch);
-    gr_metrics_f64(t->metrics, "val_loss", t->scores.loss);
-    for (int i = 0; i < t->view.n_metrics; i++)
-        gr_metrics_f64(t->metrics, t->view.metrics[i].name, t->scores.values[i]);
-    GR_TRY(gr_metrics_end(t->metrics));
+    write_scores(t, epoch);
     gr_scores_text(t, &t->scores, &text);
     gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": loss %.4f, %s%s", epoch, t->o.epochs, t->loss,
                    gr_text_str(&text), t->is_best ? " (best)" : "");
@@ -228,7 +237,8 @@ static gr_status advise(gr_trainer *t)
     gr_pace_shares s;
     gr_status st;
 
-    if (t->advised || t->at % t->steps_per_epoch != 0 || t->at - t->pace.began_at < FEW_STEPS)
+    if (t->advised || gr_trainer_place(t, t->at) % t->steps_per_epoch != 0 ||
+        t->at - t->pace.began_at < FEW_STEPS)
         return GR_OK;
     t->advised = true;
     gr_pace_measure(&t->pace, &now);
@@ -250,22 +260,19 @@ static gr_status advise(gr_trainer *t)
 
 /* ---- the loop ---- */
 
-static bool saves_at(const gr_trainer *t, int64_t step)
-{
-    return step == t->end || (t->o.save_every > 0 && step % t->o.save_every == 0);
-}
-
 static bool evaluates_at(const gr_trainer *t, int64_t step)
 {
     if (step == t->end)
         return true;
     return t->o.val_interval.n > 0 &&
-           step % (t->o.val_interval.n * (t->o.val_interval.epochs ? t->steps_per_epoch : 1)) == 0;
+           gr_trainer_place(t, step) %
+                   (t->o.val_interval.n * (t->o.val_interval.epochs ? t->steps_per_epoch : 1)) ==
+               0;
 }
 
 static bool records_at(const gr_trainer *t, int64_t step)
 {
-    return step % t->o.log_every == 0 || saves_at(t, step) || evaluates_at(t, step);
+    return step % t->o.log_every == 0 || gr_trainer_saves_at(t, step) || evaluates_at(t, step);
 }
 
 /* A file STOP in the run's folder asks for an orderly end (WORKLOADS 4h). Rank 0 alone
@@ -304,7 +311,7 @@ static gr_status step_and_after(gr_trainer *t)
     GR_TRY(advise(t));
     if (evaluates_at(t, next))
         GR_TRY(evaluate(t));
-    if (saves_at(t, next)) {
+    if (gr_trainer_saves_at(t, next) || (t->is_best && t->o.save_best)) {
         GR_TRY(gr_trainer_save(t));
         skip_time(t);
     }
@@ -316,6 +323,7 @@ static gr_status stop(gr_trainer *t, int signal)
     gr_text command = GR_TEXT_INIT;
 
     GR_TRY(gr_trainer_save(t));
+    GR_TRY(gr_trainer_finish_saves(t));
     gr_trainer_resume_command(t, 0, &command);
     gr_trainer_say(t, "Stopped by %s%s after step %" PRId64 " of %" PRId64 "; the state is saved.",
                    signal == GR_STOP_FILE ? "the file " : "SIG",
@@ -336,12 +344,13 @@ static gr_status finish(gr_trainer *t)
 
     if (!t->has_scores) /* nothing was left to train */
         GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
-    gr_trainer_resume_command(t, t->end == t->n_steps ? t->o.epochs + 2 : 0, &command);
+    GR_TRY(gr_trainer_finish_saves(t));
+    gr_trainer_resume_command(t, t->end == t->n_steps + t->shift ? t->o.epochs + 2 : 0, &command);
     gr_progress_time((double)(gr_now_ns() - t->pace.began_ns) * 1e-9, &took);
     gr_scores_text(t, &t->scores, &scores);
     gr_trainer_say(t, "Done after %" PRId64 " steps (%s), on %" PRId64 " held-out samples: %s.",
                    t->at, gr_text_str(&took), t->size[GR_SPLIT_VALID], gr_text_str(&scores));
-    gr_trainer_say(t, "Results: %s (config.yaml, metrics.jsonl, checkpoints/)", t->folder);
+    gr_trainer_say(t, "Results: %s (config.yaml, metrics.jsonl, plots/, checkpoints/)", t->folder);
     gr_trainer_say(t, "To train on from here: %s", gr_text_str(&command));
     gr_text_fini(&scores);
     gr_text_fini(&took);
@@ -386,6 +395,7 @@ gr_status gr_train(const gr_command *c, int *signal)
     if (st != GR_OK && st != GR_ERR_PEER && st != GR_ERR_STOPPED && !t.told_all)
         gr_pg_abort(t.pg, gr_error_message());
     gr_error_take(&error, st); /* closing may fail in its turn and leave another text */
+    gr_trainer_close_track(&t, st == GR_OK ? 0 : 1);
     gr_trainer_close(&t);
     gr_stop_unwatch();
     return st == GR_OK ? GR_OK : gr_error_raise(&error);

@@ -48,6 +48,13 @@ static void count_batches(gr_trainer *t)
     t->n_batches = t->o.drop_last ? t->n_mine / batch : (t->n_mine + batch - 1) / batch;
 }
 
+void gr_trainer_set_end(gr_trainer *t)
+{
+    t->end = t->n_steps + t->shift;
+    if (t->o.max_steps > 0 && t->o.max_steps < t->end)
+        t->end = t->o.max_steps;
+}
+
 static gr_status count_steps(gr_trainer *t)
 {
     t->steps_per_epoch = t->n_batches / t->o.accumulate;
@@ -55,7 +62,7 @@ static gr_status count_steps(gr_trainer *t)
     if (__builtin_mul_overflow(t->steps_per_epoch, t->o.epochs, &t->n_steps))
         return gr_fail(GR_ERR_ARG, "%" PRId64 " epochs of %" PRId64 " steps are too many",
                        t->o.epochs, t->steps_per_epoch);
-    t->end = t->o.max_steps > 0 && t->o.max_steps < t->n_steps ? t->o.max_steps : t->n_steps;
+    gr_trainer_set_end(t);
     return gr_rate_schedule(&t->o, t->n_ranks, t->steps_per_epoch, t->n_steps, &t->schedule);
 }
 

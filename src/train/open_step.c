@@ -2,7 +2,7 @@
  * The step of a run: its configuration, whether it fits, and a plan for every shape that
  * the run will meet.
  */
-#include "train/trainer.h"
+#include "train/checkpoint.h"
 
 #include "backend/backend.h"
 #include "base/outfile.h"
@@ -50,6 +50,7 @@ static gr_status create_step(gr_trainer *t)
     c.config_text = gr_arena_printf(
         t->arena, "training samples = %" PRId64 "\nevaluation samples = %" PRId64 "\n",
         t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID]);
+    c.choices = t->resumed ? gr_snapshot_get(t->resumed, GR_KEY_KERNELS) : NULL;
     c.dump_after = t->o.dump_after;
     c.dump = dump;
     c.dump_arg = t;
@@ -154,9 +155,23 @@ static gr_status write_dot(gr_trainer *t)
     return gr_outfile_commit(f);
 }
 
+/* "device: X" is the first line of a step's description. */
+static gr_status name_device(gr_trainer *t)
+{
+    char *text, *name;
+
+    GR_TRY(gr_step_describe(t->step, &text));
+    name = strchr(text, ' ');
+    t->device_name = gr_arena_printf(t->arena, "%.*s", name ? (int)strcspn(name + 1, "\n") : 0,
+                                     name ? name + 1 : "");
+    free(text);
+    return t->device_name ? GR_OK : GR_ERR_NOMEM;
+}
+
 gr_status gr_trainer_open_step(gr_trainer *t)
 {
     GR_TRY(create_step(t));
+    GR_TRY(name_device(t));
     t->o.amp = (int)gr_step_amp(t->step);
     GR_TRY(check_free(t));
     GR_TRY(plan_all(t));

@@ -100,19 +100,20 @@ static gr_status write_config(const gr_trainer *t, const char *path)
 static gr_status open_files(gr_trainer *t)
 {
     const char *config = gr_arena_printf(t->arena, "%s/config.yaml", t->folder);
-    const char *metrics = gr_arena_printf(t->arena, "%s/metrics.jsonl", t->folder);
     const char *stop = gr_arena_printf(t->arena, "%s/STOP", t->folder);
 
     if (!gr_trainer_writes(t))
-        return GR_OK;
-    if (!config || !metrics || !stop)
+        return gr_trainer_open_writer(t);
+    if (!config || !stop)
         return GR_ERR_NOMEM;
     if (unlink(stop) == 0)
-        gr_trainer_say(t, "'%s' was there from before and is removed.", stop);
+        gr_trainer_note(t, "  '%s' was there from before and is removed.", stop);
     t->stop_path = stop;
     GR_TRY(gr_trainer_check_room(t));
     GR_TRY(write_config(t, config));
-    return gr_metrics_open(&t->metrics, metrics, t->at);
+    GR_TRY(gr_trainer_write_summary(t));
+    GR_TRY(gr_trainer_open_track(t));
+    return gr_trainer_open_writer(t);
 }
 
 static void open_progress(gr_trainer *t)
@@ -126,7 +127,9 @@ static void open_progress(gr_trainer *t)
 
 gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
 {
-    *t = (gr_trainer){ .command = c, .saved_at = -1, .lock = -1, .loss = (double)NAN };
+    *t = (gr_trainer){
+        .command = c, .saved_at = -1, .lock = -1, .loss = (double)NAN, .notes = GR_TEXT_INIT
+    };
     GR_TRY(gr_arena_create(&t->arena));
     GR_TRY(pick_recipe(t));
     GR_TRY(gr_train_options_init(&t->o, t->recipe));
@@ -136,11 +139,11 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
     open_progress(t);
     GR_TRY(compare_settings(t));
     GR_TRY(gr_trainer_claim_folder(t));
-    if (t->o.resume)
-        GR_TRY(gr_trainer_load(t));
+    GR_TRY(gr_trainer_load(t));
     GR_TRY(gr_rate_batch(&t->o, t->n_ranks));
     GR_TRY(gr_trainer_open_data(t));
     GR_TRY(gr_trainer_open_step(t));
+    GR_TRY(gr_trainer_take_pretrained(t));
     GR_TRY(gr_trainer_restore(t));
     if (gr_judge_gives_up(&t->judge))
         t->end = t->at; /* the run had ended early */
@@ -150,8 +153,10 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
 
 void gr_trainer_close(gr_trainer *t)
 {
-    gr_metrics_close(t->metrics);
+    gr_trainer_close_track(t, 1);
+    gr_trainer_close_writer(t);
     gr_trainer_release_folder(t);
+    gr_text_fini(&t->notes);
     gr_snapshot_destroy(t->resumed);
     for (int split = 0; split < GR_N_SPLITS; split++)
         gr_feed_close(&t->feeds[split]); /* batches lie in the device's memory */

@@ -2,7 +2,8 @@
  * A trainer from the inside: one per rank, one thread.
  *
  * (1) `at` counts finished steps and is the whole position of a run: epoch, place in the
- *     epoch's order and learning rate follow from it, so that resuming needs nothing else.
+ *     epoch's order and learning rate follow from gr_trainer_place() of it, so that resuming
+ *     needs nothing else.
  * (2) Every rank takes the same steps and the same decisions. What only rank 0 does
  *     (folders, files, text) comes between collectives, never around one.
  */
@@ -10,12 +11,13 @@
 #define GR_TRAIN_TRAINER_H
 
 #include "base/arena.h"
+#include "gradus/ckpt.h"
 #include "gradus/comm.h"
 #include "gradus/inspect.h"
 #include "gradus/schedule.h"
 #include "gradus/step.h"
-#include "track/metrics.h"
 #include "track/progress.h"
+#include "track/track.h"
 #include "train/feed.h"
 #include "train/judge.h"
 #include "train/options.h"
@@ -34,6 +36,13 @@ typedef struct gr_eval_memory {
     void *outputs[GR_RECIPE_MAX_OUTPUTS];
     double *counts; /* view.n_counts; behind them the loss and the samples */
 } gr_eval_memory;
+
+/* Where a run begins: from the checkpoint of a folder or file, or anew (both NULL). */
+typedef struct gr_source {
+    const char *folder; /* of checkpoints */
+    gr_ckpt_pick pick;  /* which of them */
+    const char *file;
+} gr_source;
 
 typedef struct gr_trainer {
     const gr_command *command;
@@ -58,17 +67,25 @@ typedef struct gr_trainer {
     gr_schedule schedule;
     int64_t n_micro;                  /* micro-steps of an epoch that are used */
     int64_t steps_per_epoch, n_steps; /* of the run */
-    int64_t end; /* the step to stop at: n_steps, or max_steps if that is less */
+    int64_t end; /* the step to stop at: the run's last, or max_steps if that is less */
     int64_t at;
+    int64_t shift;     /* at, less the place in the run: not 0 after a resume with other ranks */
     int64_t n_samples; /* trained on since the start, of all ranks */
 
     const char *folder; /* of the run */
     int lock;           /* rank 0: descriptor of the folder's lock; -1: none */
     size_t checkpoint_bytes;
-    gr_snapshot *resumed; /* until it is restored */
-    int64_t saved_at;     /* step of the newest checkpoint; -1: none */
-    gr_metrics *metrics;  /* rank 0 */
-    gr_progress progress; /* rank 0 */
+    bool goes_on;             /* rank 0: the folder's own run is resumed, not a new one begun */
+    gr_source source;         /* rank 0 */
+    const char *resumed_from; /* rank 0: the file */
+    gr_snapshot *resumed;     /* until it is restored; its texts only on ranks other than 0 */
+    const char *device_name;
+    gr_text notes;          /* rank 0: lines for the banner */
+    gr_ckpt_writer *writer; /* rank 0 */
+    int64_t saved_at;       /* step of the newest checkpoint; -1: none */
+    gr_track *track;        /* rank 0 */
+    const char *wandb_id;   /* of the run; NULL or "": none */
+    gr_progress progress;   /* rank 0 */
     gr_pace pace;
     bool advised;     /* what the first epoch taught was said */
     int64_t data_ns;  /* spent waiting for training samples */
@@ -92,6 +109,14 @@ static inline bool gr_trainer_writes(const gr_trainer *t)
     return t->rank == 0;
 }
 
+/* Steps since the run's first sample, as the ranks of now count them. */
+static inline int64_t gr_trainer_place(const gr_trainer *t, int64_t step)
+{
+    return step - t->shift;
+}
+
+/* A line of text for people, on rank 0, for the end of the banner. */
+void gr_trainer_note(gr_trainer *t, const char *fmt, ...) GR_PRINTF(2, 3);
 /* A line of text for people, on rank 0. */
 void gr_trainer_say(gr_trainer *t, const char *fmt, ...) GR_PRINTF(2, 3);
 
@@ -104,6 +129,7 @@ gr_status gr_trainer_open_data(gr_trainer *t) GR_MUST_CHECK;
 /* Batches of a split, from the start of an epoch's batch on: opened when it is not. */
 gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split) GR_MUST_CHECK;
 int64_t gr_trainer_batch_size(const gr_trainer *t, gr_split split);
+void gr_trainer_set_end(gr_trainer *t); /* from n_steps, max_steps and shift */
 /* open_step.c: collective. */
 gr_status gr_trainer_open_step(gr_trainer *t) GR_MUST_CHECK;
 
@@ -114,10 +140,26 @@ gr_status gr_trainer_check_room(gr_trainer *t) GR_MUST_CHECK; /* for all that is
 /* For one more, when step saved_at (-1: none) is the newest on the disk. */
 gr_status gr_trainer_check_save(gr_trainer *t, int64_t saved_at) GR_MUST_CHECK;
 
-/* checkpoint.c */
-gr_status gr_trainer_load(gr_trainer *t) GR_MUST_CHECK;    /* collective; into t->resumed */
-gr_status gr_trainer_restore(gr_trainer *t) GR_MUST_CHECK; /* from t->resumed, if any */
+/* checkpoint.c: all collective, but for open and close. A save is under way when the call
+ * returns; finish_saves waits for it, and one of the calls after it tells its failure. */
+gr_status gr_trainer_open_writer(gr_trainer *t) GR_MUST_CHECK;
+void gr_trainer_close_writer(gr_trainer *t);
+bool gr_trainer_saves_at(const gr_trainer *t, int64_t step);
 gr_status gr_trainer_save(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_finish_saves(gr_trainer *t) GR_MUST_CHECK;
+
+/* resume.c: collective. Load reads t->source, if there is one, into t->resumed, and takes its
+ * settings; restore puts it into the step. */
+gr_status gr_trainer_load(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_restore(gr_trainer *t) GR_MUST_CHECK;
+/* pretrained.c: collective. */
+gr_status gr_trainer_take_pretrained(gr_trainer *t) GR_MUST_CHECK;
+
+/* tracking.c: rank 0. Nothing here fails a run but want of memory at the open. */
+gr_status gr_trainer_open_track(gr_trainer *t) GR_MUST_CHECK;
+void gr_trainer_close_track(gr_trainer *t, int exit_code);
+/* summary.c: rank 0; model_summary.txt in the run's folder. */
+gr_status gr_trainer_write_summary(gr_trainer *t) GR_MUST_CHECK;
 
 /* banner.c: "1.5 GiB" */
 #define GR_BYTES_TEXT 32

@@ -30,7 +30,7 @@ refused 2 "beta2 is 1, must be" "$gradus" train shapes --beta2=1 --optim adamw
 refused 2 "eps is 0, must be more than 0" "$gradus" train shapes --eps 0
 refused 2 "unexpected word 'squares'" "$gradus" train shapes squares
 refused 2 "no pass is called 'fusion'" "$gradus" train shapes --output_dir a --dump_after fusion
-refused 2 "--resume needs --output_dir" "$gradus" train shapes --resume
+refused 2 "--resume last needs the folder of the run: --output_dir" "$gradus" train shapes --resume last
 refused 2 "largest batch_size that works is 33" "$gradus" train shapes --output_dir b \
     --n_train 100 --batch_size 64 --accumulate 3 --drop_last
 refused 2 "1000000 x 1 rank(s) x 1 accumulation = 1000000 samples, and an epoch has 24000; the \
@@ -38,8 +38,13 @@ largest batch_size that works is 24000" "$gradus" train shapes --output_dir b --
 refused 2 "33 x 2 rank(s) x 2 accumulation = 132 .* works is 25" "$GR_BIN/gradrun" \
     --nproc-per-node 2 "$gradus" train shapes --output_dir b --n_train 100 --batch_size 33 \
     --accumulate 2
-refused 1 "cannot open 'nothing'.*without --resume" "$gradus" train shapes --resume \
+refused 1 "cannot open 'nothing'.*without --resume" "$gradus" train shapes --resume best \
     --output_dir nothing
+refused 1 "cannot open 'nothing'.*a file, the folder of a run, last, best or auto" "$gradus" train \
+    shapes --resume nothing
+refused 2 "--run_id 'a/b' is no name" "$gradus" train shapes --run_id a/b
+refused 2 "'encoder' has no '='" "$gradus" train shapes --output_dir p --pretrained_map encoder \
+    --pretrained nothing
 refused 1 "cuda" "$gradus" train shapes --output_dir c --device cuda:77
 : >plain
 refused 1 "cannot make folder 'plain'" "$gradus" train shapes --output_dir plain/run
@@ -58,17 +63,16 @@ refused 1 "samples need [0-9]* bytes" "$gradus" train shapes --output_dir huge \
 
 # An existing run is not overwritten; a damaged checkpoint is named and the one before used.
 small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 2)
-"$gradus" train --output_dir run "${small[@]}" shapes --save_every 4 >log.txt 2>&1 ||
+"$gradus" train --output_dir run "${small[@]}" shapes --save_every 4 --save_best=false --keep 5 >log.txt 2>&1 ||
     fail "options before the recipe: $(cat log.txt)"
 refused 2 "'run' holds a run already" "$gradus" train shapes --output_dir run "${small[@]}"
-refused 2 "'--batch_size' was 32 .* and is 16" "$gradus" train shapes --output_dir run --resume \
-    --batch_size 16
-refused 2 "1 rank(s) and goes on with 2" "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train \
-    shapes --output_dir run --resume
-newest=run/checkpoints/$(cat run/checkpoints/last)
+refused 2 "'--batch_size' was 32 .* and is 16" "$gradus" train shapes --resume run --batch_size 16
+# One file with three names (last, the epoch's and the best), so all three are passed over.
+newest=run/checkpoints/last.safetensors
 printf 'x' | dd of="$newest" bs=1 seek=4000 conv=notrunc status=none
-refused 0 "$newest.*step-00000012.* is used instead" "$gradus" train shapes --output_dir run --resume
-grep -q 'Resumed at step 12$' out.txt || fail "not resumed at step 12"
+refused 0 "$newest.*step_12.* is used instead" "$gradus" train shapes --resume run
+grep -q 'Resumed at step 12 from run/checkpoints/checkpoint_step_12' out.txt ||
+    fail "not resumed at step 12"
 
 # Ranks that disagree are refused before the first step, with key, values and ranks.
 cat >differ.sh <<'END'

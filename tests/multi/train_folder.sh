@@ -10,7 +10,7 @@ cd "$folder"
 small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 2 --progress plain)
 # Steps until a signal comes: a run that is certainly still there.
 endless=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 1000000 --val_interval 0
-    --save_every 0 --log_every 1 --progress plain)
+    --save_every 0 --save_epochs 0 --log_every 1 --progress plain)
 wait_for() { # PATTERN FILE
     for _ in $(seq 1 1000); do
         grep -qs "$1" "$2" && return
@@ -30,13 +30,13 @@ refused() { # CODE PATTERN OPTION...
 pid=$!
 wait_for 'step 2/' one.log
 refused 2 "'one' is used by another run, process $pid;" --output_dir one "${small[@]}"
-refused 2 "'one' is used by another run, process $pid;" --output_dir one --resume
+refused 2 "'one' is used by another run, process $pid;" --output_dir one --resume last
 [ "$(grep -c '"step": 1,' one/metrics.jsonl)" = 1 ] || fail "the second run wrote to the folder"
 
 # Killed before its first checkpoint: --resume says what to do, and a new start begins anew.
 kill -KILL "$pid"
 wait "$pid" || true
-refused 1 "'one' holds no checkpoint; start the run again without --resume" --output_dir one --resume
+refused 1 "'one' holds no checkpoint; start the run again without --resume" --output_dir one --resume last
 refused 0 "'one' holds a run that ended before its first checkpoint; it begins anew" \
     --output_dir one "${small[@]}" --log_every 1
 [ "$(grep -c '"step": 1,' one/metrics.jsonl)" = 1 ] || fail "records of the dead run stayed"
@@ -66,16 +66,16 @@ wait
 [ "$(cat own?.log | grep '^  Output:' | sort -u | wc -l)" = 6 ] || fail "runs share a new folder"
 
 # Room for what is kept and one more is asked for at the start.
-refused 1 "bytes free, and 1000001 checkpoint(s) need" --output_dir room "${small[@]}" --keep 1000000
+refused 1 "bytes free, and 1000002 checkpoint(s) need" --output_dir room "${small[@]}" --keep 1000000
 
 # On a disk that fills up later, saving fails before it touches anything.
 full_disk() {
     mkdir disk
     mount -t tmpfs -o size=20m none disk || exit 77
     refused 0 'Done' --output_dir disk/run "${endless[@]}" --log_every 1000000 --max_steps 4
-    "$gradus" train shapes --output_dir disk/run --resume --progress plain >disk.log 2>&1 &
+    "$gradus" train shapes --resume disk/run --progress plain >disk.log 2>&1 &
     pid=$!
-    wait_for 'Resumed at step 4$' disk.log
+    wait_for 'Resumed at step 4 from' disk.log
     head -c 100m /dev/zero >disk/filler 2>/dev/null || true
     kill -TERM "$pid"
     rc=0
@@ -84,7 +84,7 @@ full_disk() {
     grep -q 'saving step [0-9]*: .* bytes free, and 1 checkpoint(s) need .*--resume from step 4,' \
         disk.log || fail "no word of the full disk"
     rm disk/filler
-    refused 0 'Resumed at step 4$' --output_dir disk/run --resume --max_steps 8
+    refused 0 'Resumed at step 4 from' --resume disk/run --max_steps 8
 }
 if unshare -rm true 2>/dev/null; then
     rc=0

@@ -7,7 +7,7 @@
 
 make_hosts a b c d
 words=(train shapes --device cpu --n_train 640 --n_eval 80 --batch_size 16 --progress plain
-       --save_every 0 --eval_every 0 --keep 1)
+       --save_every 0 --val_interval 0 --keep 1)
 declare -A pid
 # all FOLDER WORD...: a launcher on each host, one rank each; each host has its own folder.
 all() {

@@ -12,7 +12,7 @@ train() { # FOLDER OPTION...
         --epochs 2 --log_every 1 --progress plain "${@:2}"
 }
 whole() { # FOLDER: its last checkpoint is there, and records are all that its metrics hold
-    [ -s "$1/checkpoints/step-00000128.safetensors" ] || fail "$1: no last checkpoint"
+    [ -s "$1/checkpoints/last.safetensors" ] || fail "$1: no last checkpoint"
     ! grep -qv '^{"step": .*}$' "$1/metrics.jsonl" || fail "$1: text between the records"
 }
 

@@ -50,7 +50,7 @@ for ranks in 1 3; do
     says "early$ranks" "loss has not improved in 2 evaluations"
     [ "$(grep -c '^epoch ' <(grep validation "early$ranks.log"))" = 3 ] || fail "not 3 evaluations"
 done
-timeout 60 "$gradus" train shapes --output_dir early1 --resume >again.log 2>&1 || fail "resume of an ended run"
+timeout 60 "$gradus" train shapes --resume early1 >again.log 2>&1 || fail "resume of an ended run"
 says again "Done after 36 steps"
 ! train 1 metric --n_train 96 --best_by acuracy || fail "unknown metric"
 says metric "no metric 'acuracy'; it has accuracy"
@@ -76,7 +76,7 @@ touch stop/STOP
 wait "$pid" || fail "STOP is no failure"
 says stop "Stopped by the file stop/STOP after step"
 [ ! -e stop/STOP ] || fail "STOP stays"
-timeout 60 "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train shapes --output_dir stop --resume \
+timeout 60 "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train shapes --resume stop \
     --max_steps 1 >on.log 2>&1 || fail "resume after STOP"
 says on "Resumed at step"
 

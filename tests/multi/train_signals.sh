@@ -6,7 +6,7 @@ set -euo pipefail
 fail() { echo "FAILED: $*" >&2; tail -n 20 ./*.log >&2; exit 1; }
 settings=(--device cpu --n_train 2048 --n_eval 256 --batch_size 16 --epochs 1000 --save_every 100
     --log_every 10 --keep 0 --progress plain)
-last=checkpoints/step-00000400.safetensors
+last=checkpoints/last.safetensors
 launch() { # FOLDER OPTION...: in place of this shell, so that $! is the launcher
     exec "$GR_BIN/gradrun" --nproc-per-node 2 "$GR_BIN/gradus" train shapes --output_dir "$1" \
         "${@:2}" >>"$1.log" 2>&1
@@ -46,9 +46,9 @@ rc=0
 wait "$pid" || rc=$?
 [ "$rc" = 130 ] || fail "exit code $rc after SIGINT, expected 130"
 grep -q '^Stopped by SIGINT after step [0-9]* of' stopped.log || fail "no word of the stop"
-grep -q '^Go on with: .* train shapes --output_dir stopped --resume$' stopped.log ||
+grep -q '^Go on with: .* train shapes --resume stopped$' stopped.log ||
     fail "no resume command"
-(launch stopped --resume --max_steps 400 --progress plain) || fail "resume after SIGINT"
+(launch stopped --resume last --max_steps 400 --progress plain) || fail "resume after SIGINT"
 cmp "whole/$last" "stopped/$last" || fail "other bits after SIGINT"
 
 # A terminal that goes away is a request to stop too, unless it is ignored (nohup).
@@ -80,12 +80,12 @@ grep -q '^gradrun: stopped; rank [01]: exit code 143' told.log || fail "not 'sto
 # A rank dies: its peer says which one, and the launcher names it.
 launch killed "${settings[@]}" --max_steps 400000 &
 pid=$!
-wait_for . killed/checkpoints/last
+wait_for . killed/checkpoints/last.safetensors
 kill -KILL "$(pid_of_rank 1 "$pid")"
 rc=0
 wait "$pid" || rc=$?
 [ "$rc" = 137 ] || fail "exit code $rc after SIGKILL, expected 137"
 grep -q 'gradus: another rank failed: .*rank 1' killed.log || fail "rank 0 does not name rank 1"
 grep -q 'gradrun: rank 1 .*signal 9' killed.log || fail "gradrun does not name rank 1"
-(launch killed --resume --max_steps 400 --progress plain) || fail "resume after SIGKILL"
+(launch killed --resume last --max_steps 400 --progress plain) || fail "resume after SIGKILL"
 cmp "whole/$last" "killed/$last" || fail "other bits after SIGKILL"

@@ -16,7 +16,7 @@ over() { # NAME RANKS
 }
 same() { # NAME RANKS
     local file
-    file=$(basename "$(ls -d "shm.$2"/checkpoints/step-*.safetensors)")
+    file=last.safetensors
     cmp "shm.$2/checkpoints/$file" "$1.$2/checkpoints/$file" || fail "$1 with $2 ranks: other bits"
 }
 

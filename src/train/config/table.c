@@ -179,9 +179,9 @@ const gr_row gr_rows[] = {
 
     /* model */
     { TEXT("model.pretrained", NULL, "file with weights to begin with"),
-      "pretrained", "FILE", NULL, AT(pretrained), EMPTY },
+      "pretrained", "FILE", NULL, AT(pretrained), SAVED | EMPTY },
     { OTHER(GR_KEY_TEXTS, "model.pretrained_map", NULL, "prefixes of its names to replace: backbone.=encoder.,head.="),
-      "pretrained_map", "OLD=NEW,...", NULL, AT(pretrained_map), 0 },
+      "pretrained_map", "OLD=NEW,...", NULL, AT(pretrained_map), SAVED },
 
     /* data */
     { INT("data.n_train", "0", 0, MANY, "training samples; 0: all"),
@@ -268,9 +268,9 @@ const gr_row gr_rows[] = {
       "log_grad_norm", NULL, NULL, AT(log_grad_norm), SAVED },
     { CHOICE("logging.progress", "auto", "auto|live|plain", "one line that redraws itself, or lines"),
       "progress", NULL, NULL, AT(progress), LOCAL },
-    { BOOL("logging.tensorboard", "true", "write event files"), "tensorboard", NULL, NULL, AT(tensorboard), 0 },
-    { BOOL("logging.csv", "true", "write metrics.csv"), "csv", NULL, NULL, AT(csv), 0 },
-    { BOOL("logging.plots", "true", "draw learning curves as PNG"), "plots", NULL, NULL, AT(plots), 0 },
+    { BOOL("logging.tensorboard", "true", "write event files"), "tensorboard", NULL, NULL, AT(tensorboard), SAVED },
+    { BOOL("logging.csv", "true", "write metrics.csv"), "csv", NULL, NULL, AT(csv), SAVED },
+    { BOOL("logging.plots", "true", "draw learning curves as PNG"), "plots", NULL, NULL, AT(plots), SAVED },
     { INT("logging.plot_every", "1", 1, MANY, "epochs between drawings"),
       "plot_every", "N", NULL, AT(plot_every), 0 },
     { TEXT("logging.dump_after", NULL, "print the graphs after that pass, or after all"),
@@ -280,18 +280,18 @@ const gr_row gr_rows[] = {
 
     /* wandb */
     { BOOL("wandb.enabled", "false", "write an offline run for W&B; synced at the end when WANDB_API_KEY is set"),
-      "use_wandb", NULL, NULL, AT(use_wandb), 0 },
+      "use_wandb", NULL, NULL, AT(use_wandb), SAVED },
     { TEXT("wandb.project", NULL, "name of the project"),
-      "wandb_project", "NAME", "WANDB_PROJECT", AT(wandb_project), EMPTY },
+      "wandb_project", "NAME", "WANDB_PROJECT", AT(wandb_project), SAVED | EMPTY },
     { TEXT("wandb.name", NULL, "of the run; default: run_id"),
-      "wandb_name", "NAME", "WANDB_NAME", AT(wandb_name), EMPTY },
+      "wandb_name", "NAME", "WANDB_NAME", AT(wandb_name), SAVED | EMPTY },
     { TEXT("wandb.entity", NULL, "user or team"),
-      "wandb_entity", "NAME", "WANDB_ENTITY", AT(wandb_entity), EMPTY },
+      "wandb_entity", "NAME", "WANDB_ENTITY", AT(wandb_entity), SAVED | EMPTY },
     { CHOICE("wandb.mode", "offline", "offline=dryrun|online=run=shared|disabled", "online: sync at the end"),
-      "wandb_mode", NULL, "WANDB_MODE", AT(wandb_mode), 0 },
+      "wandb_mode", NULL, "WANDB_MODE", AT(wandb_mode), SAVED },
     { OTHER(GR_KEY_TEXTS, "wandb.tags", NULL, "labels of the run"),
-      "wandb_tags", "WORD,...", "WANDB_TAGS", AT(wandb_tags), 0 },
-    { TEXT("wandb.notes", NULL, "a longer text"), "wandb_notes", "TEXT", "WANDB_NOTES", AT(wandb_notes), EMPTY },
+      "wandb_tags", "WORD,...", "WANDB_TAGS", AT(wandb_tags), SAVED },
+    { TEXT("wandb.notes", NULL, "a longer text"), "wandb_notes", "TEXT", "WANDB_NOTES", AT(wandb_notes), SAVED | EMPTY },
 };
 /* clang-format on */
 

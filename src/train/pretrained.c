@@ -1,0 +1,275 @@
+/*
+ * Beginning with weights from elsewhere: --pretrained FILE. Rank 0 reads the file, of any
+ * making that src/ckpt reads, and puts what fits into the step; the others get the state
+ * through the group. What was taken, what was missing, what did not fit and what nobody
+ * asked for is said.
+ */
+#include "train/pretrained.h"
+
+#include "base/half.h"
+#include "base/log.h"
+#include "gradus/ckpt.h"
+#include "optim/optim.h"
+
+#include <string.h>
+
+#define N_SHOWN 5 /* names in the report */
+
+/* ---- names ---- */
+
+static bool begins(const char *name, const char *head)
+{
+    return strncmp(name, head, strlen(head)) == 0;
+}
+
+/* "from=to,from=to": the first `from` that a name begins with is replaced. Appends it. */
+static void map_name(const char *name, const char *map, gr_text *out)
+{
+    while (map && *map) {
+        size_t n = strcspn(map, ","), from = strcspn(map, "=");
+
+        if (from < n && strncmp(name, map, from) == 0) {
+            gr_text_addn(out, map + from + 1, n - from - 1);
+            gr_text_add(out, name + from);
+            return;
+        }
+        map += n + (map[n] == ',');
+    }
+    gr_text_add(out, name);
+}
+
+static gr_status check_map(const char *map)
+{
+    while (map && *map) {
+        size_t n = strcspn(map, ",");
+
+        if (strcspn(map, "=") >= n)
+            return gr_fail(GR_ERR_ARG,
+                           "--pretrained_map: '%.*s' is not FROM=TO, which replaces the beginning "
+                           "FROM of a name by TO; several have ',' between them",
+                           (int)n, map);
+        map += n + (map[n] == ',');
+    }
+    return GR_OK;
+}
+
+/* ---- values ---- */
+
+static float to_f32(const void *mem, gr_dtype t, int64_t i)
+{
+    if (t == GR_F64)
+        return (float)((const double *)mem)[i];
+    if (t == GR_BF16)
+        return gr_bf16_to_f32(((const uint16_t *)mem)[i]);
+    return t == GR_F16 ? gr_f16_to_f32(((const uint16_t *)mem)[i]) : ((const float *)mem)[i];
+}
+
+/* A floating type becomes f32; others must be the same. */
+static bool fits(const gr_named *from, const gr_named *to)
+{
+    return gr_shape_equal(&from->shape, &to->shape) &&
+           (from->dtype == to->dtype || (gr_dtype_is_float(from->dtype) && to->dtype == GR_F32));
+}
+
+static void copy_values(const gr_named *from, const gr_named *to)
+{
+    int64_t n = gr_shape_count(&to->shape);
+
+    if (from->dtype == to->dtype)
+        memcpy(to->mem, from->mem, (size_t)n * gr_dtype_bytes(to->dtype));
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((float *)to->mem)[i] = to_f32(from->mem, from->dtype, i);
+}
+
+/* ---- the report ---- */
+
+static void add_name(gr_text *list, int *n, const char *name)
+{
+    if (*n < N_SHOWN)
+        gr_text_addf(list, "%s%s", *n ? ", " : "", name);
+    else if (*n == N_SHOWN)
+        gr_text_add(list, ", ...");
+    ++*n;
+}
+
+static void add_misfit(gr_pretrained *p, const gr_named *from, const gr_named *to)
+{
+    char a[GR_SHAPE_TEXT], b[GR_SHAPE_TEXT];
+    gr_text one = GR_TEXT_INIT;
+
+    gr_text_addf(&one, "%s (%s %s, here %s %s)", to->name, gr_dtype_name(from->dtype),
+                 gr_shape_text(&from->shape, a, sizeof(a)), gr_dtype_name(to->dtype),
+                 gr_shape_text(&to->shape, b, sizeof(b)));
+    add_name(&p->misfits, &p->n_misfits, gr_text_str(&one));
+    gr_text_fini(&one);
+}
+
+void gr_pretrained_fini(gr_pretrained *p)
+{
+    gr_text_fini(&p->missing);
+    gr_text_fini(&p->misfits);
+    gr_text_fini(&p->unexpected);
+}
+
+/* ---- matching ---- */
+
+/* Of the state, what a file of weights can hold. */
+static bool is_model(const gr_named *t)
+{
+    return !begins(t->name, "optimizer.") && !begins(t->name, GR_VAR_EMA);
+}
+
+/* Averages begin as the parameter does. */
+static gr_status copy_average(const gr_snapshot *state, const gr_named *to)
+{
+    gr_text name = GR_TEXT_INIT;
+    const gr_named *average;
+    gr_status st;
+
+    gr_text_addf(&name, GR_VAR_EMA "%s", to->name);
+    st = gr_text_status(&name);
+    average = st == GR_OK ? gr_snapshot_find(state, gr_text_str(&name)) : NULL;
+    if (average && fits(to, average))
+        copy_values(to, average);
+    gr_text_fini(&name);
+    return st;
+}
+
+/* The model's tensors under the names that they have here. */
+static gr_status rename_all(const gr_snapshot *model, const char *map, gr_snapshot *out)
+{
+    gr_text name = GR_TEXT_INIT;
+    gr_status st = GR_OK;
+
+    for (int i = 0; i < gr_snapshot_count(model) && st == GR_OK; i++) {
+        const gr_named *t = gr_snapshot_at(model, i);
+        void *mem;
+
+        if (!is_model(t))
+            continue;
+        name.len = 0;
+        map_name(t->name, map, &name);
+        GR_TRY_GOTO(st, gr_text_status(&name), done);
+        GR_TRY_GOTO(st, gr_snapshot_add(out, gr_text_str(&name), t->dtype, t->shape, &mem), done);
+        memcpy(mem, t->mem, (size_t)gr_shape_count(&t->shape) * gr_dtype_bytes(t->dtype));
+    }
+
+done:
+    gr_text_fini(&name);
+    return st;
+}
+
+static gr_status match(gr_pretrained *p, const gr_snapshot *from, const gr_snapshot *state)
+{
+    for (int i = 0; i < gr_snapshot_count(state); i++) {
+        const gr_named *to = gr_snapshot_at(state, i);
+        const gr_named *t = gr_snapshot_find(from, to->name);
+
+        if (!is_model(to))
+            continue;
+        p->n_wanted++;
+        if (!t) {
+            add_name(&p->missing, &p->n_missing, to->name);
+        } else if (!fits(t, to)) {
+            add_misfit(p, t, to);
+        } else {
+            copy_values(t, to);
+            GR_TRY(copy_average(state, to));
+            p->n_taken++;
+        }
+    }
+    for (int i = 0; i < gr_snapshot_count(from); i++)
+        if (!gr_snapshot_find(state, gr_snapshot_at(from, i)->name))
+            add_name(&p->unexpected, &p->n_unexpected, gr_snapshot_at(from, i)->name);
+    return GR_OK;
+}
+
+gr_status gr_pretrained_apply(gr_pretrained *p, const gr_snapshot *file, const char *map,
+                              const gr_snapshot *state)
+{
+    gr_snapshot *model = NULL, *renamed = NULL;
+    gr_status st;
+
+    *p = (gr_pretrained){ .missing = GR_TEXT_INIT, .misfits = GR_TEXT_INIT };
+    GR_TRY_GOTO(st, check_map(map), done);
+    GR_TRY_GOTO(st, gr_ckpt_strip(file, NULL, &model), done);
+    GR_TRY_GOTO(st, gr_snapshot_create(&renamed), done);
+    GR_TRY_GOTO(st, rename_all(model, map, renamed), done);
+    GR_TRY_GOTO(st, match(p, renamed, state), done);
+    if (p->n_taken == 0)
+        st = gr_fail(GR_ERR_ARG,
+                     "none of its %d tensors has a name and shape of this model; it has %s, and "
+                     "'%s' was expected; --pretrained_map FROM=TO replaces beginnings of names",
+                     gr_snapshot_count(renamed), gr_text_str(&p->unexpected),
+                     gr_text_str(&p->missing));
+
+done:
+    gr_snapshot_destroy(renamed);
+    gr_snapshot_destroy(model);
+    return st;
+}
+
+/* ---- in a run ---- */
+
+static void report(gr_trainer *t, const gr_pretrained *p)
+{
+    gr_trainer_note(t, "  Pretrained: %d of %d tensors from %s", p->n_taken, p->n_wanted,
+                    t->o.pretrained);
+    if (p->n_missing > 0)
+        gr_trainer_note(t, "    not in the file, so as drawn (%d): %s", p->n_missing,
+                        gr_text_str(&p->missing));
+    if (p->n_misfits > 0)
+        gr_trainer_note(t, "    of another shape or type, so as drawn (%d): %s", p->n_misfits,
+                        gr_text_str(&p->misfits));
+    if (p->n_unexpected > 0)
+        gr_trainer_note(t, "    in the file and not in the model (%d): %s", p->n_unexpected,
+                        gr_text_str(&p->unexpected));
+}
+
+/* Rank 0. */
+static gr_status take_file(gr_trainer *t, const gr_snapshot *state)
+{
+    gr_snapshot *file = NULL;
+    gr_pretrained p = { 0 };
+    gr_status st;
+
+    GR_TRY_GOTO(st, gr_ckpt_read(t->o.pretrained, &file), done);
+    st =
+        gr_wrap(gr_pretrained_apply(&p, file, t->o.pretrained_map, state), "'%s'", t->o.pretrained);
+    if (st == GR_OK)
+        report(t, &p);
+
+done:
+    gr_pretrained_fini(&p);
+    gr_snapshot_destroy(file);
+    return st;
+}
+
+/* A checkpoint that holds everything needs no weights beside it. */
+static bool is_complete(const gr_snapshot *resumed)
+{
+    const char *part = resumed ? gr_snapshot_get(resumed, "gradus.part") : "";
+
+    return part && strcmp(part, "all") == 0;
+}
+
+gr_status gr_trainer_take_pretrained(gr_trainer *t)
+{
+    bool takes_part = gr_trainer_writes(t) || t->o.zero > 0; /* of state cut up, all do */
+    gr_snapshot *state = NULL;
+    gr_status st = GR_OK;
+
+    if (!t->o.pretrained || !*t->o.pretrained || is_complete(t->resumed))
+        return GR_OK;
+    if (takes_part)
+        st = gr_step_save(t->step, &state);
+    if (st == GR_OK && gr_trainer_writes(t))
+        st = take_file(t, state);
+    if (st == GR_OK && takes_part)
+        st = gr_step_restore(t->step, state);
+    if (st == GR_OK)
+        st = gr_step_broadcast(t->step, 0);
+    gr_snapshot_destroy(state);
+    return gr_wrap(st, "pretrained");
+}

@@ -1,0 +1,285 @@
+/*
+ * From a checkpoint back to a run. Rank 0 alone reads files: the others get the texts, which
+ * hold settings and place, and then the state itself, through the group. So no file system
+ * need be shared.
+ *
+ * With the same ranks and settings the run goes on to the same bits. With other ranks the
+ * samples already used carry over: ranks take an epoch's order in turn (0, 1, 2, 0, ...), so
+ * what k steps have used is a beginning of that order, whatever the number of ranks. The
+ * steps of the run count on, but its place is counted anew: t->shift is their difference.
+ */
+#include "train/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "ckpt/safetensors.h"
+#include "gradus/ckpt.h"
+#include "train/rate.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading, on rank 0 ---- */
+
+static bool is_wrapped(const gr_snapshot *snap)
+{
+    for (int i = 0; i < gr_snapshot_count(snap); i++)
+        if (strncmp(gr_snapshot_at(snap, i)->name, "module.", 7) == 0)
+            return true;
+    return false;
+}
+
+/* What a wrapper put before each name goes (P40). */
+static gr_status unwrap(gr_snapshot **snap)
+{
+    gr_snapshot *plain;
+
+    if (!is_wrapped(*snap))
+        return GR_OK;
+    GR_TRY(gr_ckpt_strip(*snap, "", &plain));
+    gr_snapshot_destroy(*snap);
+    *snap = plain;
+    return GR_OK;
+}
+
+static gr_status read_source(gr_trainer *t, gr_snapshot **out)
+{
+    char *path = NULL, *note = NULL;
+    gr_status st;
+
+    if (!t->source.folder) {
+        t->resumed_from = t->source.file;
+        return gr_ckpt_read(t->source.file, out);
+    }
+    st = gr_ckpt_find(t->source.folder, t->source.pick, out, &path, &note);
+    if (note)
+        gr_log(TRAIN, WARN, "%s", note);
+    if (st == GR_OK) {
+        t->resumed_from = gr_arena_strdup(t->arena, path);
+        st = t->resumed_from ? GR_OK : GR_ERR_NOMEM;
+    }
+    free(note);
+    free(path);
+    return st;
+}
+
+static gr_status read_checkpoint(gr_trainer *t)
+{
+    if (!t->source.folder && !t->source.file)
+        return GR_OK; /* the run begins anew */
+    GR_TRY(read_source(t, &t->resumed));
+    return unwrap(&t->resumed);
+}
+
+/* ---- sharing ---- */
+
+static void append(void *text, const void *src, size_t n_bytes)
+{
+    gr_text_addn(text, src, n_bytes);
+}
+
+static gr_status texts_to_bytes(const gr_snapshot *snap, gr_text *bytes)
+{
+    gr_snapshot *texts;
+    gr_status st;
+
+    GR_TRY(gr_snapshot_create(&texts));
+    for (int i = 0; i < gr_snapshot_n_texts(snap); i++) {
+        const char *key, *text;
+
+        gr_snapshot_text_at(snap, i, &key, &text);
+        GR_TRY_GOTO(st, gr_snapshot_set(texts, key, text), done);
+    }
+    GR_TRY_GOTO(st, gr_safetensors_format(texts, append, bytes), done);
+    st = gr_text_status(bytes);
+
+done:
+    gr_snapshot_destroy(texts);
+    return st;
+}
+
+/* The texts of rank 0's checkpoint become t->resumed on the others. */
+static gr_status share_texts(gr_trainer *t)
+{
+    gr_text bytes = GR_TEXT_INIT;
+    size_t *n_bytes = gr_calloc((size_t)t->n_ranks, sizeof(*n_bytes));
+    char **all = NULL;
+    gr_status st = n_bytes ? GR_OK : GR_ERR_NOMEM;
+
+    if (st == GR_OK && t->resumed)
+        st = texts_to_bytes(t->resumed, &bytes);
+    if (st != GR_OK)
+        goto done;
+    GR_TRY_GOTO(st, gr_pg_gather_bytes(t->pg, gr_text_str(&bytes), bytes.len, &all, n_bytes), done);
+    if (!gr_trainer_writes(t) && n_bytes[0] > 0)
+        st = gr_safetensors_parse(all[0], n_bytes[0], &t->resumed);
+
+done:
+    free(all);
+    gr_free(n_bytes);
+    gr_text_fini(&bytes);
+    return st;
+}
+
+/* ---- settings ---- */
+
+static gr_status get_number(const gr_snapshot *snap, const char *key, int64_t *out)
+{
+    const char *text = gr_snapshot_get(snap, key);
+    char *end;
+
+    if (!text)
+        return gr_fail(GR_ERR_FORMAT, "the checkpoint has no entry '%s'", key);
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || *out < 0)
+        return gr_fail(GR_ERR_FORMAT, "entry '%s' of the checkpoint is '%.40s'", key, text);
+    return GR_OK;
+}
+
+/* Settings come from the checkpoint where the command does not say otherwise. */
+static gr_status take_settings(gr_trainer *t)
+{
+    const char *recipe = gr_snapshot_get(t->resumed, GR_KEY_RECIPE);
+    const char *config = gr_snapshot_get(t->resumed, GR_KEY_CONFIG);
+
+    if (!recipe || !config)
+        return gr_fail(GR_ERR_FORMAT,
+                       "the checkpoint is no run of this program: it has no entry '%s'; to begin "
+                       "with its weights, give it as --pretrained",
+                       GR_KEY_CONFIG);
+    if (strcmp(recipe, t->recipe->name) != 0)
+        return gr_fail(GR_ERR_ARG, "the run is of recipe '%s', not '%s'", recipe, t->recipe->name);
+    return gr_train_options_resume(&t->o, t->recipe, config, t->argc, t->argv);
+}
+
+gr_status gr_trainer_load(gr_trainer *t)
+{
+    gr_status st = GR_OK;
+
+    if (gr_trainer_writes(t))
+        st = read_checkpoint(t);
+    if (st == GR_OK)
+        st = share_texts(t);
+    if (st == GR_OK && t->resumed) {
+        st = take_settings(t);
+        t->told_all = st != GR_OK; /* every rank reads the same texts */
+    }
+    return gr_wrap(st, "resume");
+}
+
+/* ---- the place ---- */
+
+typedef struct place {
+    int64_t at, place, epoch, in_epoch;     /* as saved */
+    int64_t steps, batch, n_ranks, samples; /* of the run that saved it */
+} place;
+
+static gr_status read_place(const gr_snapshot *s, place *p)
+{
+    GR_TRY(get_number(s, GR_KEY_AT, &p->at));
+    GR_TRY(get_number(s, GR_KEY_PLACE, &p->place));
+    GR_TRY(get_number(s, GR_KEY_EPOCH, &p->epoch));
+    GR_TRY(get_number(s, GR_KEY_IN_EPOCH, &p->in_epoch));
+    GR_TRY(get_number(s, GR_KEY_STEPS, &p->steps));
+    GR_TRY(get_number(s, GR_KEY_BATCH, &p->batch));
+    GR_TRY(get_number(s, GR_KEY_RANKS, &p->n_ranks));
+    return get_number(s, GR_KEY_SAMPLES, &p->samples);
+}
+
+/* Whole steps of this run in the samples that the other had used; the rest comes again. */
+static int64_t steps_in(const gr_trainer *t, const place *p)
+{
+    int64_t steps = p->in_epoch / gr_rate_effective(&t->o, t->n_ranks);
+
+    return steps < t->steps_per_epoch ? steps : t->steps_per_epoch;
+}
+
+static void note_changes(gr_trainer *t, const place *p)
+{
+    int64_t batch = gr_rate_effective(&t->o, t->n_ranks), n = steps_in(t, p);
+
+    if (p->n_ranks != t->n_ranks)
+        gr_trainer_note(t, "  Resumed with %d rank(s); the run had %" PRId64 " before", t->n_ranks,
+                        p->n_ranks);
+    if (p->batch != batch)
+        gr_trainer_note(t, "  A step takes %" PRId64 " samples; it was %" PRId64 " before", batch,
+                        p->batch);
+    if (p->steps != t->steps_per_epoch)
+        gr_trainer_note(t, "  An epoch has %" PRId64 " steps; it had %" PRId64 " before",
+                        t->steps_per_epoch, p->steps);
+    if (p->in_epoch > 0)
+        gr_trainer_note(t,
+                        "  %" PRId64 " samples of epoch %" PRId64 " were used before: it goes on "
+                        "after its step %" PRId64 ", and %" PRId64 " sample(s) come again",
+                        p->in_epoch, p->epoch + 1, n, p->in_epoch - n * batch);
+}
+
+static gr_status take_place(gr_trainer *t)
+{
+    int64_t place_now;
+    place p = { 0 };
+
+    GR_TRY(read_place(t->resumed, &p));
+    if (p.samples != t->size[GR_SPLIT_TRAIN])
+        return gr_fail(GR_ERR_ARG,
+                       "the run began with %" PRId64 " training samples and goes on with %" PRId64
+                       "; steps would take other samples",
+                       p.samples, t->size[GR_SPLIT_TRAIN]);
+    if (p.steps == t->steps_per_epoch && p.batch == gr_rate_effective(&t->o, t->n_ranks)) {
+        place_now = p.place;
+    } else {
+        place_now = p.epoch * t->steps_per_epoch + steps_in(t, &p);
+        note_changes(t, &p);
+    }
+    if (p.n_ranks != t->n_ranks && p.batch == gr_rate_effective(&t->o, t->n_ranks))
+        note_changes(t, &p);
+    t->at = p.at;
+    t->shift = p.at - place_now;
+    return GR_OK;
+}
+
+static void note_device(gr_trainer *t)
+{
+    const char *was = gr_snapshot_get(t->resumed, GR_KEY_DEVICE);
+
+    if (was && strcmp(was, t->device_name) != 0)
+        gr_trainer_note(t, "  Resumed on %s; the run was on %s before", t->device_name, was);
+}
+
+static gr_status take_texts(gr_trainer *t)
+{
+    const char *judge = gr_snapshot_get(t->resumed, GR_KEY_JUDGE);
+    const char *wandb = gr_snapshot_get(t->resumed, GR_KEY_WANDB);
+
+    GR_TRY(take_place(t));
+    if (wandb && gr_trainer_writes(t) && t->goes_on) {
+        t->wandb_id = gr_arena_strdup(t->arena, wandb);
+        if (!t->wandb_id)
+            return GR_ERR_NOMEM;
+    }
+    note_device(t);
+    return judge ? gr_judge_parse(&t->judge, judge) : GR_OK;
+}
+
+gr_status gr_trainer_restore(gr_trainer *t)
+{
+    gr_status st;
+
+    if (!t->resumed)
+        return GR_OK;
+    st = take_texts(t);
+    t->told_all = st != GR_OK;
+    if (st == GR_OK && (gr_trainer_writes(t) || t->o.zero > 0))
+        st = gr_step_restore(t->step, t->resumed); /* of state cut up, each rank takes its part */
+    if (st == GR_OK)
+        st = gr_step_broadcast(t->step, 0);
+    GR_TRY(gr_wrap(st, "resume"));
+    gr_snapshot_destroy(t->resumed);
+    t->resumed = NULL;
+    gr_trainer_set_end(t);
+    t->saved_at = t->goes_on ? t->at : -1;
+    return GR_OK;
+}

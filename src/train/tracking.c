@@ -1,0 +1,169 @@
+/*
+ * The numbers of a run on their way to its files (src/track). Rank 0 only. Nothing here fails
+ * a run and nothing makes it wait (P18, P31), but for the upload at the very end, which has
+ * a bound.
+ */
+#include "train/trainer.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define MAX_PARAMS 256
+#define UPLOAD_MS  120000
+#define LOOK_MS    50
+
+/* ---- the run's settings as parameters ---- */
+
+/* A value as a checkpoint has it: true, 0.1, "text". */
+static gr_param param_of(gr_arena *arena, const char *name, char *value)
+{
+    gr_param p = { .name = name, .kind = GR_PARAM_TEXT };
+    size_t n = strlen(value);
+    char *end;
+
+    if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0) {
+        p.kind = GR_PARAM_BOOL;
+        p.number = value[0] == 't';
+        return p;
+    }
+    p.number = strtod(value, &end);
+    if (end != value && *end == '\0') {
+        p.kind = GR_PARAM_NUMBER;
+        return p;
+    }
+    if (n >= 2 && value[0] == '"' && value[n - 1] == '"')
+        p.text = gr_arena_printf(arena, "%.*s", (int)(n - 2), value + 1);
+    else
+        p.text = value;
+    return p;
+}
+
+/* Lines "key = value" of the resolved settings. */
+static gr_status make_params(gr_trainer *t, gr_param *params, int *n)
+{
+    gr_text text = GR_TEXT_INIT;
+    char *line, *rest;
+    gr_status st;
+
+    gr_text_addf(&text, "recipe = %s\nworld_size = %d\n", t->recipe->name, t->n_ranks);
+    gr_train_options_record(&t->o, GR_RECORD_SAVE, &text);
+    st = gr_text_status(&text);
+    line = st == GR_OK ? gr_arena_strdup(t->arena, gr_text_str(&text)) : NULL;
+    gr_text_fini(&text);
+    if (!line)
+        return st == GR_OK ? GR_ERR_NOMEM : st;
+    for (*n = 0; *line && *n < MAX_PARAMS; line = rest) {
+        char *mark = strstr(line, " = ");
+
+        rest = line + strcspn(line, "\n");
+        if (*rest)
+            *rest++ = '\0';
+        if (!mark || mark >= rest)
+            continue;
+        *mark = '\0';
+        params[*n] = param_of(t->arena, line, mark + 3);
+        if (params[*n].kind == GR_PARAM_TEXT && !params[*n].text)
+            return GR_ERR_NOMEM;
+        ++*n;
+    }
+    return GR_OK;
+}
+
+/* ---- open ---- */
+
+gr_status gr_trainer_open_track(gr_trainer *t)
+{
+    const char *names[GR_RECIPE_MAX_METRICS + 1] = { "val_loss" };
+    gr_wandb_config wandb = { .folder = t->folder,
+                              .project = t->o.wandb_project,
+                              .name = t->o.wandb_name,
+                              .entity = t->o.wandb_entity,
+                              .tags = t->o.wandb_tags,
+                              .notes = t->o.wandb_notes,
+                              .run_id = t->wandb_id };
+    gr_track_config c = { .folder = t->folder,
+                          .last_step = t->at,
+                          .jsonl = true,
+                          .csv = t->o.csv,
+                          .tensorboard = t->o.tensorboard,
+                          .plots = t->o.plots,
+                          .metrics = names,
+                          .n_metrics = t->view.n_metrics + 1 };
+    gr_param *params = gr_arena_array(t->arena, MAX_PARAMS, sizeof(*params));
+
+    if (!params)
+        return GR_ERR_NOMEM;
+    GR_TRY(make_params(t, params, &c.n_params));
+    c.params = wandb.params = params;
+    wandb.n_params = c.n_params;
+    for (int i = 0; i < t->view.n_metrics; i++)
+        names[i + 1] = t->view.metrics[i].name;
+    if (!wandb.name || !*wandb.name)
+        wandb.name = strrchr(t->folder, '/') ? strrchr(t->folder, '/') + 1 : t->folder;
+    if (t->o.use_wandb && t->o.wandb_mode != GR_WANDB_DISABLED && !gr_wandb_disabled())
+        c.wandb = &wandb;
+    c.no_upload =
+        t->o.wandb_mode == GR_WANDB_OFFLINE && gr_settings_given(t->o.settings, "wandb.mode");
+    GR_TRY(gr_track_open(&t->track, &c));
+    t->wandb_id = gr_arena_strdup(t->arena, gr_track_wandb_id(t->track));
+    return t->wandb_id ? GR_OK : GR_ERR_NOMEM;
+}
+
+/* ---- close ---- */
+
+/* Waits for the child; false: it is still at it. The launcher ends what a rank leaves behind,
+ * so the rank stays for a while. */
+static bool wait_child(pid_t child, int *status)
+{
+    const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000L };
+    gr_deadline end = gr_deadline_in_ms(UPLOAD_MS);
+
+    while (!gr_deadline_passed(end)) {
+        pid_t pid = waitpid(child, status, WNOHANG);
+
+        if (pid == child || (pid < 0 && errno != EINTR))
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+static void end_upload(gr_trainer *t, const gr_track_end *end)
+{
+    int status = 0;
+
+    if (end->wandb_child <= 0) {
+        if (end->wandb_command.len > 0)
+            gr_trainer_say(t, "To upload the run to W&B: %s", gr_text_str(&end->wandb_command));
+        return;
+    }
+    if (!wait_child(end->wandb_child, &status))
+        gr_log(TRAIN, WARN,
+               "'wandb sync' has not ended after %d s and is left alone; see its log in "
+               "'%s/wandb'; run it again if the run is not complete",
+               UPLOAD_MS / 1000, t->folder);
+    else if (status != 0)
+        gr_log(TRAIN, WARN, "'wandb sync' failed; its log lies in '%s/wandb', in the run's logs/",
+               t->folder);
+    else
+        gr_trainer_say(t, "The run is uploaded to W&B.");
+}
+
+void gr_trainer_close_track(gr_trainer *t, int exit_code)
+{
+    gr_track_end end = { .wandb_child = -1, .wandb_command = GR_TEXT_INIT };
+
+    if (!t->track)
+        return;
+    gr_track_close(t->track, exit_code, &end);
+    t->track = NULL;
+    end_upload(t, &end);
+    gr_text_fini(&end.wandb_command);
+}

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# What --resume takes: a run, a file, last, best, auto; names of runs, which are never
+# overwritten; formats of checkpoints.
+set -euo pipefail
+
+fail() { echo "FAILED: $*" >&2; tail -n 30 ./*.log >&2; exit 1; }
+gradus=$GR_BIN/gradus
+folder=$(mktemp -d "$PWD/run.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+# The validation loss falls all the time here, so that the evaluation at an early end makes no
+# difference to which one is the best.
+small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 3 --best_by loss --progress plain)
+train() { # LOG OPTION...
+    timeout 60 "$gradus" train shapes "${@:2}" >>"$1.log" 2>&1 || fail "$1: ${*:2}"
+}
+says() { grep -q -- "$2" "$1.log" || fail "$1: no '$2'"; } # LOG PATTERN
+same() { cmp "$1/checkpoints/$3" "$2/checkpoints/$3" || fail "$1 and $2 differ in $3"; }
+
+# 8 steps an epoch; stopped in mid-epoch.
+train whole --output_dir whole "${small[@]}" --save_every 6 --save_epochs 1 --keep 0
+ls whole/checkpoints | diff - <(printf '%s\n' best_model.safetensors checkpoint_epoch_{1,2,3}.safetensors \
+    checkpoint_step_{12,18,24,6}.safetensors last.safetensors) || fail "names of checkpoints"
+for form in run file last auto; do
+    train "$form" --output_dir "$form" "${small[@]}" --save_every 6 --save_epochs 1 --keep 0 --max_steps 13
+done
+train run --resume run
+train file --resume file/checkpoints/last.safetensors
+train last --output_dir last --resume last
+train auto --output_dir auto --resume auto
+for form in run file last auto; do
+    says "$form" "Resumed at step 13 from $form/checkpoints/last.safetensors"
+    same whole "$form" last.safetensors
+    same whole "$form" checkpoint_step_18.safetensors
+done
+cp -r whole best
+train best --output_dir best --resume best --epochs 4
+says best 'from best/checkpoints/best_model.safetensors'
+train fresh --output_dir fresh --resume auto "${small[@]}" --save_every 6 --save_epochs 1 --keep 0
+says fresh 'There is no checkpoint to resume from: the run begins'
+same whole fresh checkpoint_epoch_1.safetensors
+
+# From another run into a new one, which leaves the other alone.
+before=$(cat run/checkpoints/* | cksum)
+train new --output_dir new --resume run/checkpoints/checkpoint_step_6.safetensors --save_every 6
+says new 'Resumed at step 6 from run/checkpoints/checkpoint_step_6.safetensors'
+same whole new last.safetensors
+[ "$(cat run/checkpoints/* | cksum)" = "$before" ] || fail "the other run was touched"
+
+# Names of runs; one that exists is left alone.
+train named --run_id first "${small[@]}"
+[ -s runs/first/checkpoints/last.safetensors ] || fail "no runs/first"
+rc=0
+"$gradus" train shapes --run_id first "${small[@]}" >twice.log 2>&1 || rc=$?
+[ "$rc" = 2 ] || fail "a run was overwritten"
+says twice "'runs/first' holds a run already"
+train named --output_dir where --run_id first "${small[@]}" --max_steps 2
+[ -s where/first/checkpoints/last.safetensors ] || fail "no where/first"
+[ -s runs/first/model_summary.txt ] && [ -s runs/first/metrics.csv ] && [ -s runs/first/plots/loss.png ] ||
+    fail "files of a run"
+
+# Formats: both, and each on its own goes on to the same bits.
+train both --output_dir both "${small[@]}" --checkpoint_format both --save_epochs 1
+train pt --output_dir pt "${small[@]}" --checkpoint_format pt --max_steps 20
+[ ! -e pt/checkpoints/last.safetensors ] || fail "a format that nobody asked for"
+train pt --resume pt
+says pt 'Resumed at step 20 from pt/checkpoints/last.pt'
+[ -s both/checkpoints/best_model.pt ] && [ -s both/checkpoints/checkpoint_epoch_3.safetensors ] ||
+    fail "not both formats"
