@@ -84,13 +84,17 @@ typedef struct gr_step_config {
                  case. Saving, restoring and gr_step_use_ema() are collective then */
     bool sync_bn; /* batch norm by the statistics of all ranks' batches, forward and backward, in
                      every micro-step; not in evaluation */
+    gr_dtype grad_dtype; /* of gradients between ranks: GR_F32, or GR_BF16 or GR_F16 for half the
+                            bytes. They are f32 on each rank and added in f32; every rank gets
+                            the same bits. f16 ends at 65504: updates that are not finite are
+                            skipped then. Not with zero */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
             0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
-            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false                                 \
+            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false, GR_F32                         \
     }
 
 /* Opens the device. The trace runs at the first plan. Caller owns *out. */

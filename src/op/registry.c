@@ -8,6 +8,7 @@
 #include "op/classes/classes.h"
 #include "op/collective/collective.h"
 #include "op/collective/shard.h"
+#include "op/collective/wire.h"
 #include "op/conv/conv.h"
 #include "op/gather/gather.h"
 #include "op/knn/knn.h"
@@ -102,6 +103,8 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_many_updates,
     &gr_op_allreduce_start,
     &gr_op_allreduce_finish,
+    &gr_op_wire_pack,
+    &gr_op_wire_unpack,
     &gr_op_reduce_scatter_start,
     &gr_op_reduce_scatter_finish,
     &gr_op_allgather_start,

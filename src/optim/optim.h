@@ -16,6 +16,7 @@ typedef struct gr_update_config {
     double clip_value; /* 0: none */
     double ema_decay;  /* 0: no average */
     bool scale_loss;   /* fp16: dynamic loss scale */
+    bool check_finite; /* skip updates from gradients that are not finite, whatever else */
     double init_scale;
     const gr_update_shard *shard; /* each rank updates a part of every parameter; NULL: all */
 } gr_update_config;

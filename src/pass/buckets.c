@@ -90,6 +90,19 @@ gr_status gr_buckets_make(gr_buckets *b, gr_arena *arena, const gr_vars *vars, c
     return GR_OK;
 }
 
+gr_status gr_buckets_narrow(gr_buckets *b, gr_dtype low)
+{
+    for (int i = 0; i < b->n_buckets; i++) {
+        gr_coll *c = &b->bucket[i].coll;
+
+        c->dtype = low;
+        c->offset = b->n_bytes;
+        GR_TRY(gr_size_add(&b->n_bytes, b->n_bytes,
+                           gr_round_up(c->n_elem * gr_dtype_bytes(low), SLOT_ALIGN)));
+    }
+    return GR_OK;
+}
+
 static bool reads_one(const gr_node *n, const gr_buckets *b, const gr_bucket *k)
 {
     for (int s = 0; s < n->n_src; s++)
@@ -117,6 +130,7 @@ void gr_buckets_find_keys(gr_buckets *b, const gr_graph *trace)
 void gr_buckets_print(const gr_buckets *b, gr_text *out)
 {
     for (int i = 0; i < b->n_buckets; i++)
-        gr_text_addf(out, "collective %d = %s at %zu, %zu f32\n", i, b->bucket[i].coll.label,
-                     b->bucket[i].coll.offset, b->bucket[i].coll.n_elem);
+        gr_text_addf(out, "collective %d = %s at %zu, %zu %s\n", i, b->bucket[i].coll.label,
+                     b->bucket[i].coll.offset, b->bucket[i].coll.n_elem,
+                     gr_dtype_name(b->bucket[i].coll.dtype));
 }

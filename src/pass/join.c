@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "graph/op.h"
 #include "op/collective/shard.h"
+#include "op/collective/wire.h"
 #include "op/update/many.h"
 #include "pass/pass.h"
 
@@ -33,7 +34,7 @@ static const gr_node *exchange_of(const gr_node *n)
     const gr_node *from = grad_of(n)->node;
 
     if (from->op == &gr_op_allreduce_finish || from->op == &gr_op_reduce_scatter_finish ||
-        from->op == &gr_op_shard_keep)
+        from->op == &gr_op_wire_unpack || from->op == &gr_op_shard_keep)
         return from;
     return NULL;
 }

@@ -132,12 +132,17 @@ static int compare_starts(const void *x, const void *y)
     return a->id > b->id ? -1 : a->id < b->id;
 }
 
-/* Exchanges are what is placed early. */
+/* What is placed early and gives a token. */
+static bool is_start(const gr_node *n)
+{
+    return n->op->place == GR_PLACE_EARLY && n->out[0].space == GR_SPACE_NONE;
+}
+
 static gr_status find_starts(starts *s, const gr_graph *g, const gr_meetings *m,
                              const gr_buckets *b)
 {
     for (int i = 0; i < g->n_nodes; i++) {
-        if (g->nodes[i]->op->place != GR_PLACE_EARLY)
+        if (!is_start(g->nodes[i]))
             continue;
         if (s->n == GR_MAX_COLLS)
             return gr_fail(GR_ERR_ARG, "more than %d exchanges in a step: raise bucket_bytes",

@@ -54,6 +54,8 @@ gr_status gr_buckets_make(gr_buckets *b, gr_arena *arena, const gr_vars *vars, c
                           const size_t cap_bytes[2]) GR_MUST_CHECK;
 /* Fills the keys from the forward part of a graph whose products are as traced. */
 void gr_buckets_find_keys(gr_buckets *b, const gr_graph *trace);
+/* Lets the exchange carry `low` (bf16, f16): a row of that type per bucket, behind the slots. */
+gr_status gr_buckets_narrow(gr_buckets *b, gr_dtype low) GR_MUST_CHECK;
 /* One line per bucket, for the fingerprint. */
 void gr_buckets_print(const gr_buckets *b, gr_text *out);
 

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "gradus/ops.h"
 #include "graph/op.h"
+#include "op/collective/wire.h"
 #include "op/map/program.h"
 #include "op/update/update.h"
 #include "pass/pass.h"
@@ -86,10 +87,24 @@ gr_status gr_pass_accumulate(gr_graph *g, const gr_buckets *b)
     return GR_OK;
 }
 
+/* As 16 bits: rounded into a row that is exchanged in their place, and back. */
+static gr_status sync_low(gr_graph *g, const gr_bucket *k, gr_pg *pg, gr_value **grad)
+{
+    gr_wire_attr a = { .dtype = k->coll.dtype, .n_elem = (int64_t)k->coll.n_elem };
+    gr_value *row = gr_wire_pack_add(g, &a, grad, k->n), *reduced = NULL;
+
+    if (!row)
+        return gr_graph_status(g);
+    row->space = GR_SPACE_EXCHANGE;
+    row->offset = k->coll.offset;
+    GR_TRY(gr_allreduce_nodes(g, pg, &k->coll, &row, 1, &reduced));
+    return gr_wire_unpack_add(g, &a, reduced, grad, k->n);
+}
+
 static gr_status sync_bucket(gr_graph *g, const gr_buckets *b, const gr_bucket *k, gr_pg *pg)
 {
     size_t n = (size_t)k->n;
-    gr_value **grad = gr_malloc(2 * n * sizeof(*grad));
+    gr_value **grad = gr_malloc(n * sizeof(*grad));
     gr_status st;
 
     if (!grad)
@@ -97,9 +112,12 @@ static gr_status sync_bucket(gr_graph *g, const gr_buckets *b, const gr_bucket *
     for (size_t i = 0; i < n; i++)
         grad[i] = g->grads[b->var[(size_t)k->first + i]->index];
     g->phase = GR_PHASE_SYNC;
-    st = gr_allreduce_nodes(g, pg, &k->coll, grad, k->n, grad + n);
+    if (k->coll.dtype == GR_F32)
+        st = gr_allreduce_nodes(g, pg, &k->coll, grad, k->n, grad);
+    else
+        st = sync_low(g, k, pg, grad);
     for (size_t i = 0; i < n && st == GR_OK; i++)
-        g->grads[b->var[(size_t)k->first + i]->index] = grad[n + i];
+        g->grads[b->var[(size_t)k->first + i]->index] = grad[i];
     gr_free(grad);
     return st;
 }

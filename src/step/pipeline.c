@@ -119,6 +119,8 @@ static gr_status make_buckets(gr_step *s, const gr_graph *g)
     gr_free(used);
     if (st == GR_OK && gr_step_shards(s))
         st = make_shards(s);
+    else if (st == GR_OK && s->c.grad_dtype != GR_F32 && gr_pg_size(s->group) > 1)
+        st = gr_buckets_narrow(&s->buckets, s->c.grad_dtype);
     s->has_buckets = st == GR_OK;
     if (s->has_buckets)
         gr_buckets_find_keys(&s->buckets, g);

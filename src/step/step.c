@@ -39,6 +39,12 @@ static gr_status check_config(const gr_step_config *c)
         return gr_fail(GR_ERR_ARG, "step: init_scale is %g, must be a positive f32", c->init_scale);
     if ((unsigned)c->amp > GR_AMP_AUTO)
         return gr_fail(GR_ERR_ARG, "step: unknown amp %d", (int)c->amp);
+    if (c->grad_dtype != GR_F32 && c->grad_dtype != GR_BF16 && c->grad_dtype != GR_F16)
+        return gr_fail(GR_ERR_ARG, "step: grad_dtype is %s, must be f32, bf16 or f16",
+                       gr_dtype_name(c->grad_dtype));
+    if (c->grad_dtype != GR_F32 && c->zero > 0)
+        return gr_fail(GR_ERR_ARG, "step: with zero gradients travel as f32, not as %s",
+                       gr_dtype_name(c->grad_dtype));
     if (c->recompute != GR_RECOMPUTE_NONE && c->recompute != GR_RECOMPUTE_ALL &&
         c->recompute != GR_RECOMPUTE_LIMIT)
         return gr_fail(GR_ERR_ARG, "step: unknown recompute %d", (int)c->recompute);
@@ -109,6 +115,7 @@ gr_status gr_step_create(gr_step **out, const gr_step_config *config)
     if (s->c.amp == GR_AMP_AUTO)
         s->c.amp = s->device->ops->has_bf16(s->device) ? GR_AMP_BF16 : GR_AMP_F16;
     s->update.scale_loss = s->c.amp == GR_AMP_F16;
+    s->update.check_finite = s->c.grad_dtype == GR_F16 && gr_pg_size(s->c.pg) > 1;
     *out = s;
     return GR_OK;
 

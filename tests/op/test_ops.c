@@ -28,6 +28,8 @@ static const struct {
     { "sync_stats", "reads what ranks exchanged: tests/step/test_sync_bn.c" },
     { "share_sums", "lies in the exchange space: tests/step/test_sync_bn.c" },
     { "sync_sums", "reads what ranks exchanged: tests/step/test_sync_bn.c" },
+    { "wire_pack", "lies in the exchange space: tests/step/test_grad_dtype.c" },
+    { "wire_unpack", "lies in the exchange space: tests/step/test_grad_dtype.c" },
     { "allreduce_start", "needs a process group: tests/op/test_collective.c" },
     { "allreduce_finish", "needs a process group: tests/op/test_collective.c" },
     { "reduce_scatter_start", "needs a process group: tests/step/test_zero.c" },
