@@ -12,9 +12,10 @@
 #include "op/update/update.h"
 #include "step/private.h"
 
-#define KEY_STEP "gradus.step"
-#define KEY_SEED "gradus.seed"
-#define KEY_PART "gradus.part" /* "all", or "trainable": frozen parameters are not in it */
+#define KEY_STEP   "gradus.step"
+#define KEY_SEED   "gradus.seed"
+#define KEY_FROZEN "gradus.frozen"
+#define KEY_PART   "gradus.part" /* "all", or "trainable": frozen parameters are not in it */
 
 /* A copy is shared out to the threads in pieces of at least this. */
 #define COPY_GRAIN ((int64_t)1 << 20)
@@ -222,6 +223,22 @@ static bool is_left_out(const gr_var *v, gr_save_part part)
     return part == GR_SAVE_TRAINABLE && v->kind == GR_VAR_PARAM && v->frozen;
 }
 
+/* Names of frozen parameters, a line each: who reads the file can tell them apart. */
+static gr_status list_frozen(const gr_step *s, gr_snapshot *snap)
+{
+    gr_text names = GR_TEXT_INIT;
+    gr_status st;
+
+    for (int i = 0; i < s->vars->n; i++)
+        if (is_left_out(s->vars->list[i], GR_SAVE_TRAINABLE))
+            gr_text_addf(&names, "%s\n", s->vars->list[i]->name);
+    st = gr_text_status(&names);
+    if (st == GR_OK && names.len > 0)
+        st = gr_snapshot_set(snap, KEY_FROZEN, gr_text_str(&names));
+    gr_text_fini(&names);
+    return st;
+}
+
 /* With shards the snapshot is rank 0's; the others only give their parts. */
 static bool has_snapshot(const gr_step *s)
 {
@@ -247,6 +264,7 @@ static gr_status save_all(gr_step *s, gr_snapshot *snap, gr_save_part part)
     GR_TRY(s->device->ops->sync(s->device));
     if (!has_snapshot(s))
         return GR_OK;
+    GR_TRY(list_frozen(s, snap));
     GR_TRY(gr_snapshot_set(snap, KEY_PART, part == GR_SAVE_TRAINABLE ? "trainable" : "all"));
     GR_TRY(set_number(snap, KEY_STEP, (uint64_t)s->n_updates));
     return set_number(snap, KEY_SEED, s->c.seed);

@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "graph/vars.h"
 #include "net/env.h"
 #include "step/inspect.h"
 #include "train/rate.h"
@@ -118,7 +119,7 @@ static void say_plan(gr_trainer *t)
 
     gr_rate_batch_text(&t->o, t->n_ranks, &batch);
     gr_rate_text(&t->o, t->n_ranks, &rate);
-    gr_trainer_say(t, "  Precision: %s", amp[t->o.amp]);
+    gr_trainer_say(t, "  Precision: %s", amp[t->amp]);
     gr_trainer_say(t, "  Effective batch: %s", gr_text_str(&batch));
     gr_trainer_say(t, "  Learning rate: %s", gr_text_str(&rate));
     gr_trainer_say(t, "  Schedule: %s", schedule_text(t, &schedule));
@@ -133,6 +134,17 @@ static void say_plan(gr_trainer *t)
     gr_text_fini(&schedule);
 }
 
+static int64_t count_frozen(const gr_trainer *t)
+{
+    const gr_vars *vars = gr_step_vars(t->step);
+    int64_t n = 0;
+
+    for (int i = 0; i < vars->n; i++)
+        if (vars->list[i]->kind == GR_VAR_PARAM && vars->list[i]->frozen)
+            n += gr_shape_count(&vars->list[i]->shape);
+    return n;
+}
+
 static gr_status say_memory(gr_trainer *t)
 {
     char state[GR_BYTES_TEXT], arena[GR_BYTES_TEXT], exchange[GR_BYTES_TEXT];
@@ -140,7 +152,8 @@ static gr_status say_memory(gr_trainer *t)
     gr_step_stats s;
 
     GR_TRY(gr_step_get_stats(t->step, &s));
-    gr_trainer_say(t, "  Parameters: %" PRId64 " trainable", s.n_params);
+    gr_trainer_say(t, "  Parameters: %" PRId64 " trainable, %" PRId64 " frozen", s.n_params,
+                   count_frozen(t));
     gr_trainer_say(t, "  Memory per rank: state %s, arena %s, exchange %s; %s of %s free",
                    gr_bytes_text(s.state_bytes, state), gr_bytes_text(s.arena_bytes, arena),
                    gr_bytes_text(s.exchange_bytes, exchange), gr_bytes_text(t->memory_total, total),
@@ -175,7 +188,8 @@ gr_status gr_trainer_banner(gr_trainer *t)
     GR_TRY(say_ranks(t));
     say_plan(t);
     GR_TRY(say_memory(t));
-    gr_trainer_say(t, "  Output: %s", t->folder);
+    if (t->folder)
+        gr_trainer_say(t, "  Output: %s", t->folder);
     if (t->resumed_from)
         gr_trainer_say(t, "  Resumed at step %" PRId64 " from %s", t->at, t->resumed_from);
     say_notes(t);

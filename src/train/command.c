@@ -23,6 +23,48 @@ static gr_status run_debug(const gr_command *c, gr_text *out, int *signal)
     return gr_debug(c);
 }
 
+static gr_status run_test(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)out, (void)signal;
+    return gr_test(c);
+}
+
+static gr_status run_predict(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)out, (void)signal;
+    return gr_predict(c);
+}
+
+static gr_status run_check(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)out, (void)signal;
+    return gr_check(c);
+}
+
+static gr_status run_export(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)out, (void)signal;
+    return gr_export_command(c);
+}
+
+static void help_export(const gr_command *c, gr_text *out)
+{
+    (void)c;
+    gr_export_help(out);
+}
+
+static gr_status run_list(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)signal;
+    return gr_list_command(c, out);
+}
+
+static void help_list(const gr_command *c, gr_text *out)
+{
+    (void)c;
+    gr_list_help(out);
+}
+
 static gr_status run_bench(const gr_command *c, gr_text *out, int *signal)
 {
     (void)out, (void)signal;
@@ -78,8 +120,17 @@ static void help_help(const gr_command *c, gr_text *out)
 const gr_verb gr_verbs[] = {
     { "train", "train a recipe, here or on all ranks under gradrun", GR_VERB_TASK | GR_VERB_JOB,
       run_train, gr_train_help },
+    { "test", "metrics of a checkpoint on the test samples", GR_VERB_TASK | GR_VERB_JOB, run_test,
+      gr_test_help },
+    { "predict", "what a checkpoint makes of samples without labels", GR_VERB_TASK | GR_VERB_JOB,
+      run_predict, gr_predict_help },
+    { "check", "try what train would do, one step of it, and write nothing",
+      GR_VERB_TASK | GR_VERB_JOB, run_check, gr_check_help },
     { "debug", "find the first value that is not finite: gradus debug --nan RECIPE", GR_VERB_JOB,
       run_debug, gr_debug_help },
+    { "export", "write the model of a checkpoint to a file of its own", 0, run_export,
+      help_export },
+    { "list", "recipes and their models, and the runs in a folder", 0, run_list, help_list },
     { "bench", "measure this machine with this program", 0, run_bench, help_bench },
     { "pack", "write a data set as shards: gradus pack FROM OUT", 0, run_pack, help_pack },
     { "help", "this text, that of a command (help train), or all names of settings (help keys)", 0,

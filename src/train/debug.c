@@ -77,7 +77,6 @@ static gr_status debug_words(const gr_command *c)
 {
     gr_check_report report = { .kind = GR_CHECK_CLEAN };
     gr_trainer t;
-    gr_error error;
     gr_status st;
 
     gr_stop_watch();
@@ -85,12 +84,9 @@ static gr_status debug_words(const gr_command *c)
     t.check = &report;
     if (st == GR_OK)
         st = run_steps(&t);
-    if (st != GR_OK && st != GR_ERR_PEER && !t.told_all)
-        gr_pg_abort(t.pg, gr_error_message());
-    gr_error_take(&error, st);
-    gr_trainer_close(&t);
+    st = gr_trainer_end(&t, st);
     gr_stop_unwatch();
-    return st == GR_OK ? GR_OK : gr_error_raise(&error);
+    return st;
 }
 
 gr_status gr_debug(const gr_command *c)

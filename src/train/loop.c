@@ -135,7 +135,7 @@ static void show_progress(gr_trainer *t)
                            .data = p->data,
                            .exchange = p->exchange,
                            .n_skipped = t->stats.n_skipped,
-                           .scale = t->o.amp == GR_AMP_F16 ? t->stats.loss_scale : 0,
+                           .scale = t->amp == GR_AMP_F16 ? t->stats.loss_scale : 0,
                            .left_s = per_step * (double)(t->end - t->at) };
 
     gr_progress_show(&t->progress, &v);
@@ -262,9 +262,11 @@ static gr_status advise(gr_trainer *t)
 
 static bool evaluates_at(const gr_trainer *t, int64_t step)
 {
+    if (t->size[GR_SPLIT_VALID] < 1)
+        return false;
     if (step == t->end)
         return true;
-    return t->o.val_interval.n > 0 &&
+    return t->o.val_interval.n > 0 && epoch_of(t, step - 1) + 1 >= t->o.val_start &&
            gr_trainer_place(t, step) %
                    (t->o.val_interval.n * (t->o.val_interval.epochs ? t->steps_per_epoch : 1)) ==
                0;
@@ -342,14 +344,17 @@ static gr_status finish(gr_trainer *t)
 {
     gr_text command = GR_TEXT_INIT, took = GR_TEXT_INIT, scores = GR_TEXT_INIT;
 
-    if (!t->has_scores) /* nothing was left to train */
+    if (!t->has_scores && t->size[GR_SPLIT_VALID] > 0) /* nothing was left to train */
         GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
     GR_TRY(gr_trainer_finish_saves(t));
     gr_trainer_resume_command(t, t->end == t->n_steps + t->shift ? t->o.epochs + 2 : 0, &command);
     gr_progress_time((double)(gr_now_ns() - t->pace.began_ns) * 1e-9, &took);
-    gr_scores_text(t, &t->scores, &scores);
-    gr_trainer_say(t, "Done after %" PRId64 " steps (%s), on %" PRId64 " held-out samples: %s.",
-                   t->at, gr_text_str(&took), t->size[GR_SPLIT_VALID], gr_text_str(&scores));
+    if (t->size[GR_SPLIT_VALID] > 0) {
+        gr_text_addf(&scores, ", on %" PRId64 " held-out samples: ", t->size[GR_SPLIT_VALID]);
+        gr_scores_text(t, &t->scores, &scores);
+    }
+    gr_trainer_say(t, "Done after %" PRId64 " steps (%s)%s.", t->at, gr_text_str(&took),
+                   gr_text_str(&scores));
     gr_trainer_say(t, "Results: %s (config.yaml, metrics.jsonl, plots/, checkpoints/)", t->folder);
     gr_trainer_say(t, "To train on from here: %s", gr_text_str(&command));
     gr_text_fini(&scores);
@@ -381,7 +386,6 @@ gr_status gr_trainer_run(gr_trainer *t, int *signal)
 gr_status gr_train(const gr_command *c, int *signal)
 {
     gr_trainer t;
-    gr_error error;
     gr_status st;
 
     *signal = 0;
@@ -389,14 +393,7 @@ gr_status gr_train(const gr_command *c, int *signal)
     st = gr_trainer_open(&t, c);
     if (st == GR_OK)
         st = gr_trainer_run(&t, signal);
-    if (t.pg)
-        gr_progress_clear(&t.progress);
-    /* The others learn why this rank goes, instead of only that it went. */
-    if (st != GR_OK && st != GR_ERR_PEER && st != GR_ERR_STOPPED && !t.told_all)
-        gr_pg_abort(t.pg, gr_error_message());
-    gr_error_take(&error, st); /* closing may fail in its turn and leave another text */
-    gr_trainer_close_track(&t, st == GR_OK ? 0 : 1);
-    gr_trainer_close(&t);
+    st = gr_trainer_end(&t, st);
     gr_stop_unwatch();
-    return st == GR_OK ? GR_OK : gr_error_raise(&error);
+    return st;
 }

@@ -106,15 +106,34 @@ static gr_status open_training(gr_trainer *t)
 {
     int64_t n = t->size[GR_SPLIT_TRAIN];
 
-    if (n < 1 || t->size[GR_SPLIT_VALID] < 1)
-        return gr_fail(GR_ERR_ARG, "recipe '%s' has %s samples", t->recipe->name,
-                       n < 1 ? "no training" : "no validation");
+    if (n < 1)
+        return gr_fail(GR_ERR_ARG, "recipe '%s' has no training samples", t->recipe->name);
+    if (t->size[GR_SPLIT_VALID] < 1 && (t->o.patience > 0 || t->o.schedule == GR_SCHEDULE_PLATEAU))
+        return gr_fail(GR_ERR_ARG, "there are no validation samples, which early stopping and "
+                                   "lr_schedule plateau go by");
     count_batches(t);
+    if (t->o.sampler != GR_ORDER_DISTRIBUTED)
+        return gr_fail(GR_ERR_ARG,
+                       "recipe '%s' gives no weights or lengths of its samples, which "
+                       "that --sampler needs",
+                       t->recipe->name);
     GR_TRY(check_batch(t));
     GR_TRY(check_memory(t));
     warn_of_padding(t);
     GR_TRY(count_steps(t));
     return gr_judge_init(&t->judge, &t->o, &t->view);
+}
+
+static gr_status check_task(const gr_trainer *t)
+{
+    bool tests = t->task == GR_TASK_TEST;
+
+    if (!tests && !t->recipe->predict)
+        return gr_fail(GR_ERR_ARG, "recipe '%s' predicts nothing", t->recipe->name);
+    if (t->size[tests ? GR_SPLIT_TEST : GR_SPLIT_PREDICT] < 1)
+        return gr_fail(GR_ERR_ARG, "recipe '%s' has no samples to %s", t->recipe->name,
+                       tests ? "test with" : "predict on; name them by --input");
+    return GR_OK;
 }
 
 static void choose_workers(gr_trainer *t)
@@ -130,7 +149,8 @@ static void choose_workers(gr_trainer *t)
 
 gr_status gr_trainer_open_data(gr_trainer *t)
 {
-    gr_recipe_config rc = { .seed = (uint64_t)t->o.seed,
+    gr_recipe_config rc = { .task = t->task,
+                            .seed = (uint64_t)t->o.seed,
                             .n_train = t->o.n_train,
                             .n_valid = t->o.n_eval,
                             .input = t->o.input,
@@ -141,7 +161,7 @@ gr_status gr_trainer_open_data(gr_trainer *t)
     GR_TRY(t->recipe->describe(t->user, &t->view));
     for (int split = 0; split < GR_N_SPLITS; split++)
         t->size[split] = t->recipe->size(t->user, (gr_split)split);
-    GR_TRY(open_training(t));
+    GR_TRY(t->task == GR_TASK_TRAIN ? open_training(t) : check_task(t));
     return gr_trainer_open_eval(t);
 }
 

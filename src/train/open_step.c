@@ -20,7 +20,7 @@ static void dump(void *arg, const char *pass, const char *text)
     gr_trainer_say(arg, "graph after %s:\n%s", pass, text);
 }
 
-static gr_status create_step(gr_trainer *t)
+static gr_status make_step(gr_trainer *t)
 {
     static const char *const groups[] = { "auto", "nccl", "ipc" }; /* gr_group_kind */
     gr_param_group no_decay = { .match = t->o.no_decay, .lr_scale = 1, .weight_decay = 0 };
@@ -40,6 +40,10 @@ static gr_status create_step(gr_trainer *t)
     c.accumulate = (int)t->o.accumulate;
     c.clip_norm = t->o.clip_norm > 0 || !t->o.log_grad_norm ? t->o.clip_norm : NO_CLIP;
     c.clip_value = t->o.clip_value;
+    c.init_scale = t->o.init_scale;
+    c.freeze = t->o.freeze;
+    c.check_every = (int)t->o.check_every;
+    c.zero = (int)t->o.zero;
     c.ema_decay = t->o.ema_decay;
     c.recompute = (gr_recompute)t->o.recompute;
     c.memory_limit = (size_t)t->o.memory_limit;
@@ -95,7 +99,7 @@ static gr_status refuse_memory(gr_trainer *t, const gr_named *feeds, size_t n_fr
 }
 
 /* P20: what does not fit is refused before anything of that size is allocated. */
-static gr_status check_free(gr_trainer *t)
+gr_status gr_trainer_check_free(gr_trainer *t)
 {
     gr_named feeds[GR_RECIPE_MAX_FEEDS];
     gr_memory_report r;
@@ -112,7 +116,7 @@ static gr_status check_free(gr_trainer *t)
     return refuse_memory(t, feeds, t->memory_free, r.total);
 }
 
-static gr_status plan_shape(gr_trainer *t, bool training, int64_t n)
+gr_status gr_trainer_plan_shape(gr_trainer *t, bool training, int64_t n)
 {
     gr_named feeds[GR_RECIPE_MAX_FEEDS];
 
@@ -123,19 +127,19 @@ static gr_status plan_shape(gr_trainer *t, bool training, int64_t n)
 }
 
 /* All shapes the run will meet: whole batches and the short last ones. */
-static gr_status plan_all(gr_trainer *t)
+gr_status gr_trainer_plan(gr_trainer *t)
 {
     int64_t count = t->n_mine, batch = t->o.batch_size;
     int64_t n_eval = gr_eval_count(t->size[GR_SPLIT_VALID], t->rank, t->n_ranks);
     int64_t eval_batch = gr_trainer_batch_size(t, GR_SPLIT_VALID);
 
-    GR_TRY(plan_shape(t, true, count < batch ? count : batch));
+    GR_TRY(gr_trainer_plan_shape(t, true, count < batch ? count : batch));
     if (t->n_micro * batch > count && count > batch)
-        GR_TRY(plan_shape(t, true, count % batch));
+        GR_TRY(gr_trainer_plan_shape(t, true, count % batch));
     if (t->o.ema_decay > 0)
         GR_TRY(gr_step_use_ema(t->step, true));
-    GR_TRY(plan_shape(t, false, n_eval < eval_batch ? n_eval : eval_batch));
-    return plan_shape(t, false, n_eval > eval_batch ? n_eval % eval_batch : 0);
+    GR_TRY(gr_trainer_plan_shape(t, false, n_eval < eval_batch ? n_eval : eval_batch));
+    return gr_trainer_plan_shape(t, false, n_eval > eval_batch ? n_eval % eval_batch : 0);
 }
 
 static gr_status write_dot(gr_trainer *t)
@@ -168,12 +172,17 @@ static gr_status name_device(gr_trainer *t)
     return t->device_name ? GR_OK : GR_ERR_NOMEM;
 }
 
+gr_status gr_trainer_create_step(gr_trainer *t)
+{
+    GR_TRY(make_step(t));
+    t->amp = gr_step_amp(t->step);
+    return name_device(t);
+}
+
 gr_status gr_trainer_open_step(gr_trainer *t)
 {
-    GR_TRY(create_step(t));
-    GR_TRY(name_device(t));
-    t->o.amp = (int)gr_step_amp(t->step);
-    GR_TRY(check_free(t));
-    GR_TRY(plan_all(t));
+    GR_TRY(gr_trainer_create_step(t));
+    GR_TRY(gr_trainer_check_free(t));
+    GR_TRY(gr_trainer_plan(t));
     return write_dot(t);
 }

@@ -264,6 +264,19 @@ static gr_status take_texts(gr_trainer *t)
     return judge ? gr_judge_parse(&t->judge, judge) : GR_OK;
 }
 
+gr_status gr_trainer_restore_state(gr_trainer *t)
+{
+    gr_status st = GR_OK;
+
+    if (gr_trainer_writes(t) || t->o.zero > 0)
+        st = gr_step_restore(t->step, t->resumed); /* of state cut up, each rank takes its part */
+    if (st == GR_OK)
+        st = gr_step_broadcast(t->step, 0);
+    gr_snapshot_destroy(t->resumed);
+    t->resumed = NULL;
+    return st;
+}
+
 gr_status gr_trainer_restore(gr_trainer *t)
 {
     gr_status st;
@@ -272,13 +285,9 @@ gr_status gr_trainer_restore(gr_trainer *t)
         return GR_OK;
     st = take_texts(t);
     t->told_all = st != GR_OK;
-    if (st == GR_OK && (gr_trainer_writes(t) || t->o.zero > 0))
-        st = gr_step_restore(t->step, t->resumed); /* of state cut up, each rank takes its part */
     if (st == GR_OK)
-        st = gr_step_broadcast(t->step, 0);
+        st = gr_trainer_restore_state(t);
     GR_TRY(gr_wrap(st, "resume"));
-    gr_snapshot_destroy(t->resumed);
-    t->resumed = NULL;
     gr_trainer_set_end(t);
     t->saved_at = t->goes_on ? t->at : -1;
     return GR_OK;

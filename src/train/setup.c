@@ -125,11 +125,14 @@ static void open_progress(gr_trainer *t)
     gr_progress_init(&t->progress, out, live);
 }
 
-gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
+gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task)
 {
-    *t = (gr_trainer){
-        .command = c, .saved_at = -1, .lock = -1, .loss = (double)NAN, .notes = GR_TEXT_INIT
-    };
+    *t = (gr_trainer){ .command = c,
+                       .task = task,
+                       .saved_at = -1,
+                       .lock = -1,
+                       .loss = (double)NAN,
+                       .notes = GR_TEXT_INIT };
     GR_TRY(gr_arena_create(&t->arena));
     GR_TRY(pick_recipe(t));
     GR_TRY(gr_train_options_init(&t->o, t->recipe));
@@ -137,7 +140,12 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
     GR_TRY(gr_train_options_process(&t->o));
     GR_TRY(join_group(t));
     open_progress(t);
-    GR_TRY(compare_settings(t));
+    return compare_settings(t);
+}
+
+gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
+{
+    GR_TRY(gr_trainer_begin(t, c, GR_TASK_TRAIN));
     GR_TRY(gr_trainer_claim_folder(t));
     GR_TRY(gr_trainer_load(t));
     GR_TRY(gr_rate_batch(&t->o, t->n_ranks));
@@ -167,4 +175,19 @@ void gr_trainer_close(gr_trainer *t)
     gr_pg_destroy(t->pg);
     gr_train_options_fini(&t->o);
     gr_arena_destroy(t->arena);
+}
+
+gr_status gr_trainer_end(gr_trainer *t, gr_status st)
+{
+    gr_error error;
+
+    if (t->pg)
+        gr_progress_clear(&t->progress);
+    /* The others learn why this rank goes, instead of only that it went. */
+    if (st != GR_OK && st != GR_ERR_PEER && st != GR_ERR_STOPPED && !t->told_all)
+        gr_pg_abort(t->pg, gr_error_message());
+    gr_error_take(&error, st); /* closing may fail in its turn and leave another text */
+    gr_trainer_close_track(t, st == GR_OK ? 0 : 1);
+    gr_trainer_close(t);
+    return st == GR_OK ? GR_OK : gr_error_raise(&error);
 }

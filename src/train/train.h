@@ -40,6 +40,24 @@ gr_status gr_keys_help(gr_text *out) GR_MUST_CHECK;
 gr_status gr_debug(const gr_command *c) GR_MUST_CHECK;
 void gr_debug_help(const gr_command *c, gr_text *out);
 
+/* `test RECIPE --checkpoint RUN`, `predict ...`: collective over the job. */
+gr_status gr_test(const gr_command *c) GR_MUST_CHECK;
+void gr_test_help(const gr_command *c, gr_text *out);
+gr_status gr_predict(const gr_command *c) GR_MUST_CHECK;
+void gr_predict_help(const gr_command *c, gr_text *out);
+
+/* `check RECIPE`: what train would do, tried without writing anything. Collective. */
+gr_status gr_check(const gr_command *c) GR_MUST_CHECK;
+void gr_check_help(const gr_command *c, gr_text *out);
+
+/* `export CHECKPOINT --output FILE`: the model alone. One process. */
+gr_status gr_export_command(const gr_command *c) GR_MUST_CHECK;
+void gr_export_help(gr_text *out);
+
+/* `list [recipes | runs [FOLDER]]`. One process. */
+gr_status gr_list_command(const gr_command *c, gr_text *out) GR_MUST_CHECK;
+void gr_list_help(gr_text *out);
+
 /* Measures: `bench step mlp`. Collective over the job. */
 gr_status gr_bench(const gr_command *c) GR_MUST_CHECK;
 void gr_bench_help(gr_text *out);

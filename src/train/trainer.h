@@ -22,13 +22,8 @@
 #include "train/judge.h"
 #include "train/options.h"
 #include "train/pace.h"
+#include "train/results.h"
 #include "train/train.h"
-
-/* What an evaluation gave: values in the order of the recipe's metrics. */
-typedef struct gr_scores {
-    double loss, values[GR_RECIPE_MAX_METRICS];
-    int64_t n_samples; /* that were evaluated, by all ranks */
-} gr_scores;
 
 /* Memory of evaluations: what the model made of a batch, and sums. */
 typedef struct gr_eval_memory {
@@ -46,6 +41,7 @@ typedef struct gr_source {
 
 typedef struct gr_trainer {
     const gr_command *command;
+    gr_task task;
     gr_arena *arena; /* texts */
     int argc;        /* the words of the command without the recipe's name */
     char **argv;
@@ -64,6 +60,7 @@ typedef struct gr_trainer {
     gr_eval_memory eval;
 
     gr_step *step;
+    gr_amp amp; /* of the step: never GR_AMP_AUTO */
     gr_schedule schedule;
     int64_t n_micro;                  /* micro-steps of an epoch that are used */
     int64_t steps_per_epoch, n_steps; /* of the run */
@@ -120,9 +117,14 @@ void gr_trainer_note(gr_trainer *t, const char *fmt, ...) GR_PRINTF(2, 3);
 /* A line of text for people, on rank 0. */
 void gr_trainer_say(gr_trainer *t, const char *fmt, ...) GR_PRINTF(2, 3);
 
+/* setup.c: recipe, settings, group: what every task begins with. Collective, and ended with
+ * gr_trainer_close() or gr_trainer_end(), after a failure too. */
+gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task) GR_MUST_CHECK;
 /* setup.c: everything up to the first step. */
 gr_status gr_trainer_open(gr_trainer *t, const gr_command *c) GR_MUST_CHECK;
 void gr_trainer_close(gr_trainer *t);
+/* setup.c: the end of a task that came to `st`: tells the others, closes, hands `st` on. */
+gr_status gr_trainer_end(gr_trainer *t, gr_status st) GR_MUST_CHECK;
 
 /* open_data.c */
 gr_status gr_trainer_open_data(gr_trainer *t) GR_MUST_CHECK;
@@ -130,8 +132,13 @@ gr_status gr_trainer_open_data(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split) GR_MUST_CHECK;
 int64_t gr_trainer_batch_size(const gr_trainer *t, gr_split split);
 void gr_trainer_set_end(gr_trainer *t); /* from n_steps, max_steps and shift */
-/* open_step.c: collective. */
+/* open_step.c: collective. All of it, or part by part: the step; whether its memory is free;
+ * plans for the shapes of a training run. */
 gr_status gr_trainer_open_step(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_create_step(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_check_free(gr_trainer *t) GR_MUST_CHECK; /* not collective */
+gr_status gr_trainer_plan(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_plan_shape(gr_trainer *t, bool training, int64_t n) GR_MUST_CHECK;
 
 /* folder.c: the run's folder, its lock, and room for checkpoints. */
 gr_status gr_trainer_claim_folder(gr_trainer *t) GR_MUST_CHECK;
@@ -149,7 +156,9 @@ gr_status gr_trainer_save(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_finish_saves(gr_trainer *t) GR_MUST_CHECK;
 
 /* resume.c: collective. Load reads t->source, if there is one, into t->resumed, and takes its
- * settings; restore puts it into the step. */
+ * settings; restore puts it into the step, and the run to its place; restore_state only the
+ * first. */
+gr_status gr_trainer_restore_state(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_load(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_restore(gr_trainer *t) GR_MUST_CHECK;
 /* pretrained.c: collective. */

@@ -1,0 +1,244 @@
+/*
+ * `gradus check`: everything that a start proves, what the run will be, and one step of it on
+ * all ranks; nothing is written. With --device_memory, whether it fits on a device that is
+ * not here, and which batch would.
+ */
+#include "train/trainer.h"
+
+#include "base/clock.h"
+#include "graph/vars.h"
+#include "op/flops.h"
+#include "step/inspect.h"
+#include "train/layers.h"
+#include "train/rate.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* ---- the run's folder ---- */
+
+/* How much of the path exists: that is where a new folder would be made. */
+static const char *existing_part(const gr_trainer *t, const char *path)
+{
+    char *part = gr_arena_strdup(t->arena, path);
+    char *slash;
+
+    while (part && access(part, F_OK) != 0) {
+        slash = strrchr(part, '/');
+        if (!slash)
+            return ".";
+        if (slash == part)
+            return "/";
+        *slash = '\0';
+    }
+    return part;
+}
+
+static gr_status check_folder(gr_trainer *t)
+{
+    const char *folder = t->o.output_dir ? t->o.output_dir : "runs";
+    const char *part = existing_part(t, folder);
+    char need[GR_BYTES_TEXT], have[GR_BYTES_TEXT];
+    gr_step_stats stats;
+    struct statvfs about;
+    struct stat info;
+    size_t n_free;
+
+    if (!part)
+        return GR_ERR_NOMEM;
+    if (stat(part, &info) == 0 && !S_ISDIR(info.st_mode))
+        return gr_fail(GR_ERR_IO, "'%s' is no folder, and '%s' would be in it", part, folder);
+    if (access(part, W_OK) != 0)
+        return gr_fail(GR_ERR_IO, "cannot write to '%s', where '%s' would be: %s", part, folder,
+                       strerror(errno));
+    if (statvfs(part, &about) != 0)
+        return gr_fail(GR_ERR_IO, "cannot look at '%s': %s", part, strerror(errno));
+    GR_TRY(gr_step_get_stats(t->step, &stats));
+    n_free = (size_t)about.f_bavail * about.f_frsize;
+    gr_bytes_text(stats.state_bytes, need);
+    gr_bytes_text(n_free, have);
+    if (n_free < stats.state_bytes)
+        return gr_fail(GR_ERR_IO, "'%s' has %s free, and a checkpoint needs %s", part, have, need);
+    gr_trainer_say(t, "Folder: %s can be written; %s free, a checkpoint takes %s", folder, have,
+                   need);
+    return GR_OK;
+}
+
+/* ---- what is in it ---- */
+
+static void add_fields(gr_text *out, const char *what, const gr_field *fields, int n)
+{
+    char shape[GR_SHAPE_TEXT];
+
+    gr_text_addf(out, "  %s:", what);
+    for (int i = 0; i < n; i++)
+        gr_text_addf(out, "%s %s %s %s", i > 0 ? "," : "", fields[i].name,
+                     gr_dtype_name(fields[i].dtype),
+                     gr_shape_text(&fields[i].shape, shape, sizeof(shape)));
+    gr_text_add(out, "\n");
+}
+
+static gr_status say_model(gr_trainer *t)
+{
+    const gr_graph *g = gr_step_first_graph(t->step);
+    gr_text text = GR_TEXT_INIT;
+    gr_status st;
+
+    gr_text_add(&text, "Shapes of a sample:\n");
+    add_fields(&text, "inputs", t->view.feeds, t->view.n_feeds);
+    add_fields(&text, "outputs", t->view.outputs, t->view.n_outputs);
+    gr_text_add(&text, "Layers (FLOP: forward, one sample):\n");
+    st = gr_layers_text(g, gr_step_vars(t->step), t->o.batch_size, &text);
+    if (st == GR_OK) {
+        gr_text_add(&text, "Arithmetic of a step on each rank, forward and backward: ");
+        gr_layers_count(gr_graph_flops(g) * (double)t->o.accumulate, &text);
+        gr_text_add(&text, "FLOP");
+        gr_trainer_say(t, "%s", gr_text_str(&text));
+    }
+    gr_text_fini(&text);
+    return st;
+}
+
+/* ---- memory ---- */
+
+static gr_status say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
+{
+    char need[GR_BYTES_TEXT], limit[GR_BYTES_TEXT];
+    gr_fit_config fit = GR_FIT_CONFIG_INIT;
+    size_t n_bytes;
+    int64_t batch;
+
+    if (t->o.device_memory == 0)
+        return GR_OK;
+    fit.limit_bytes = (size_t)t->o.device_memory;
+    gr_bytes_text(fit.limit_bytes, limit);
+    gr_trainer_say(t, "Device memory %s: batch_size %" PRId64 " needs %s and %s", limit,
+                   t->o.batch_size, gr_bytes_text(total, need),
+                   total <= fit.limit_bytes ? "fits" : "does not fit");
+    if (gr_step_fit_batch(t->step, feeds, t->view.n_feeds, &fit, &batch, &n_bytes) == GR_OK)
+        gr_trainer_say(t, "  the largest batch_size that fits is %" PRId64 " (%s)", batch,
+                       gr_bytes_text(n_bytes, need));
+    else
+        gr_trainer_say(t, "  no batch fits: %s", gr_error_message());
+    return GR_OK;
+}
+
+static gr_status say_memory(gr_trainer *t)
+{
+    gr_named feeds[GR_RECIPE_MAX_FEEDS];
+    gr_memory_report r;
+    char *text;
+
+    GR_TRY(gr_feed_shapes(&t->view, t->o.batch_size, feeds));
+    GR_TRY(gr_step_memory_report(t->step, true, feeds, t->view.n_feeds, &r));
+    GR_TRY(gr_memory_report_text(&r, &text));
+    gr_trainer_say(t, "Memory of a step on each rank:\n%s", text);
+    free(text);
+    return say_fit(t, feeds, r.total);
+}
+
+/* ---- trying it ---- */
+
+/* The first sample of every split that there is. */
+static gr_status load_samples(gr_trainer *t)
+{
+    static const char *const names[GR_N_SPLITS] = { "training", "validation", "test",
+                                                    "prediction" };
+
+    for (int split = GR_SPLIT_VALID; split < GR_N_SPLITS; split++) {
+        const gr_loaded *b;
+
+        if (gr_eval_count(t->size[split], t->rank, t->n_ranks) == 0)
+            continue;
+        GR_TRY(gr_trainer_open_feed(t, (gr_split)split));
+        GR_TRY(gr_loader_seek(t->feeds[split].loader, 0, 0));
+        GR_TRY(gr_feed_next(&t->feeds[split], &b));
+        gr_feed_close(&t->feeds[split]);
+    }
+    for (int split = 0; split < GR_N_SPLITS; split++)
+        if (t->size[split] > 0)
+            gr_trainer_say(t, "Data: %" PRId64 " %s samples", t->size[split], names[split]);
+    return GR_OK;
+}
+
+static gr_status try_step(gr_trainer *t)
+{
+    int64_t from_ns;
+
+    GR_TRY(gr_trainer_seek(t));
+    GR_TRY(gr_trainer_step(t, true)); /* the first one is slower: memory is touched */
+    from_ns = gr_now_ns();
+    if (t->end > 1)
+        GR_TRY(gr_trainer_step(t, true));
+    gr_trainer_say(t, "A step on %d rank(s): loss %.6g, %.1f ms", t->n_ranks, t->loss,
+                   (double)(gr_now_ns() - from_ns) * 1e-6);
+    return GR_OK;
+}
+
+/* Asked for another device, it need not fit on this one; then it is not tried. One rank
+ * that cannot is enough. */
+static gr_status fits_here(gr_trainer *t, bool *fits)
+{
+    gr_status st = gr_trainer_check_free(t);
+    int32_t lacks = st != GR_OK;
+
+    *fits = true;
+    if (t->o.device_memory == 0)
+        return st;
+    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &lacks, 1, GR_I32 }, GR_REDUCE_MAX));
+    *fits = lacks == 0;
+    if (lacks)
+        gr_trainer_say(t, "It does not fit here, so it is not tried.");
+    return GR_OK;
+}
+
+static gr_status check(gr_trainer *t)
+{
+    bool fits;
+
+    GR_TRY(gr_trainer_open_data(t));
+    GR_TRY(gr_trainer_create_step(t));
+    GR_TRY(say_memory(t));
+    GR_TRY(fits_here(t, &fits));
+    if (fits) {
+        GR_TRY(gr_trainer_plan(t));
+        GR_TRY(gr_trainer_banner(t));
+        GR_TRY(say_model(t));
+        if (gr_trainer_writes(t))
+            GR_TRY(check_folder(t));
+        GR_TRY(load_samples(t));
+        GR_TRY(try_step(t));
+    }
+    GR_TRY(gr_pg_barrier(t->pg));
+    if (fits)
+        gr_trainer_say(t, "Everything is ready.");
+    return GR_OK;
+}
+
+gr_status gr_check(const gr_command *c)
+{
+    gr_trainer t;
+    gr_status st;
+
+    st = gr_trainer_begin(&t, c, GR_TASK_TRAIN);
+    if (st == GR_OK)
+        st = gr_rate_batch(&t.o, t.n_ranks);
+    if (st == GR_OK)
+        st = check(&t);
+    return gr_trainer_end(&t, st);
+}
+
+void gr_check_help(const gr_command *c, gr_text *out)
+{
+    gr_text_add(out,
+                "usage: gradus check RECIPE [OPTION...]\n\n"
+                "Tries what `gradus train` would do and writes nothing: settings, data, folder, "
+                "memory,\nlayers, one step on all ranks. --device_memory 24GiB asks for a "
+                "device that is not here.\nTakes the options of train:\n\n");
+    gr_train_help(c, out);
+}

@@ -1,0 +1,213 @@
+/*
+ * `gradus export`: the model out of a checkpoint as a file of its own, without optimiser,
+ * counters and averages. One process; no recipe is needed.
+ */
+#include "train/train.h"
+
+#include "base/option.h"
+#include "gradus/ckpt.h"
+#include "train/export.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define EMA        "ema."
+#define OPTIM      "optimizer."
+#define KEY_FROZEN "gradus.frozen"
+
+/* ---- what goes into the file ---- */
+
+static bool begins_with(const char *name, const char *part)
+{
+    return strncmp(name, part, strlen(part)) == 0;
+}
+
+/* `list` has a name on each line. */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = list; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
+        if (strcspn(at, "\n") == len && strncmp(at, name, len) == 0)
+            return true;
+    return false;
+}
+
+static gr_status copy_tensor(gr_snapshot *out, const char *name, const gr_named *from)
+{
+    void *mem;
+
+    GR_TRY(gr_snapshot_add(out, name, from->dtype, from->shape, &mem));
+    memcpy(mem, from->mem, (size_t)gr_shape_count(&from->shape) * gr_dtype_bytes(from->dtype));
+    return GR_OK;
+}
+
+/* The average of a parameter; the tensor itself where there is none (buffers, frozen). */
+static const gr_named *averaged(const gr_snapshot *snap, const gr_named *tensor)
+{
+    gr_text name = GR_TEXT_INIT;
+    const gr_named *found;
+
+    gr_text_addf(&name, EMA "%s", tensor->name);
+    found = gr_snapshot_find(snap, gr_text_str(&name));
+    gr_text_fini(&name);
+    return found ? found : tensor;
+}
+
+static gr_status take_tensors(const gr_snapshot *snap, const gr_export *e, gr_snapshot *out)
+{
+    const char *frozen = gr_snapshot_get(snap, KEY_FROZEN);
+    int n_averaged = 0;
+
+    for (int i = 0; i < gr_snapshot_count(snap); i++) {
+        const gr_named *tensor = gr_snapshot_at(snap, i);
+        const gr_named *from = e->ema ? averaged(snap, tensor) : tensor;
+
+        if (begins_with(tensor->name, OPTIM) || begins_with(tensor->name, EMA))
+            continue;
+        if (e->trainable_only && is_listed(frozen, tensor->name))
+            continue;
+        n_averaged += from != tensor;
+        GR_TRY(copy_tensor(out, tensor->name, from));
+    }
+    if (e->ema && n_averaged == 0)
+        return gr_fail(GR_ERR_ARG, "the checkpoint has no averages (--ema_decay was 0); leave "
+                                   "--ema out");
+    return GR_OK;
+}
+
+static gr_status take_texts(const gr_snapshot *snap, gr_snapshot *out)
+{
+    static const char *const kept[] = { "gradus.step", "train.recipe", "train.config" };
+
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        const char *text = gr_snapshot_get(snap, kept[i]);
+
+        if (text)
+            GR_TRY(gr_snapshot_set(out, kept[i], text));
+    }
+    return GR_OK;
+}
+
+gr_status gr_export_model(const gr_snapshot *snap, const gr_export *e, gr_snapshot **out)
+{
+    gr_snapshot *model;
+    gr_status st;
+
+    GR_TRY(gr_snapshot_create(&model));
+    st = take_tensors(snap, e, model);
+    if (st == GR_OK)
+        st = take_texts(snap, model);
+    if (st != GR_OK) {
+        gr_snapshot_destroy(model);
+        return st;
+    }
+    *out = model;
+    return GR_OK;
+}
+
+/* ---- the command ---- */
+
+/* A file, the folder of a run, or its folder of checkpoints. */
+static gr_status read_checkpoint(const char *path, bool best, gr_snapshot **out, gr_text *from)
+{
+    gr_text inside = GR_TEXT_INIT;
+    char *found = NULL, *note = NULL;
+    struct stat info;
+    gr_status st;
+
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        gr_text_add(from, path);
+        return gr_ckpt_read(path, out);
+    }
+    gr_text_addf(&inside, "%s/checkpoints", path);
+    st = gr_ckpt_find(gr_ckpt_count(gr_text_str(&inside)) > 0 ? gr_text_str(&inside) : path,
+                      best ? GR_CKPT_BEST : GR_CKPT_LAST, out, &found, &note);
+    if (st == GR_OK)
+        gr_text_add(from, found);
+    free(found);
+    free(note);
+    gr_text_fini(&inside);
+    return st;
+}
+
+static int64_t count_elements(const gr_snapshot *s)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < gr_snapshot_count(s); i++)
+        n += gr_shape_count(&gr_snapshot_at(s, i)->shape);
+    return n;
+}
+
+static gr_status export(const gr_command *c, const gr_export *e)
+{
+    gr_snapshot *snap = NULL, *model = NULL;
+    gr_text from = GR_TEXT_INIT;
+    gr_status st;
+
+    GR_TRY_GOTO(st, read_checkpoint(e->checkpoint, e->best, &snap, &from), done);
+    GR_TRY_GOTO(st, gr_export_model(snap, e, &model), done);
+    GR_TRY_GOTO(st, gr_ckpt_write(e->output, model), done);
+    fprintf(c->out, "%s: %d tensors, %" PRId64 " elements, from %s\n", e->output,
+            gr_snapshot_count(model), count_elements(model), gr_text_str(&from));
+
+done:
+    gr_snapshot_destroy(model);
+    gr_snapshot_destroy(snap);
+    gr_text_fini(&from);
+    return gr_wrap(st, "export");
+}
+
+#define N_OPTIONS 6
+
+static void make_table(gr_export *e, gr_option table[N_OPTIONS])
+{
+    const gr_option rows[N_OPTIONS] = {
+        { "checkpoint", GR_OPTION_TEXT, &e->checkpoint, 0, 0, NULL, "PATH",
+          "a file, or the folder of a run" },
+        { "output", GR_OPTION_TEXT, &e->output, 0, 0, NULL, "FILE", ".safetensors, .pt or .pth" },
+        { "best", GR_OPTION_FLAG, &e->best, 0, 0, NULL, NULL, "of a folder, the best one" },
+        { "ema", GR_OPTION_FLAG, &e->ema, 0, 0, NULL, NULL, "averages instead of parameters" },
+        { "trainable_only", GR_OPTION_FLAG, &e->trainable_only, 0, 0, NULL, NULL,
+          "without frozen parameters" },
+        { 0 }
+    };
+
+    memcpy(table, rows, sizeof(rows));
+}
+
+gr_status gr_export_command(const gr_command *c)
+{
+    gr_option table[N_OPTIONS];
+    gr_export e = { 0 };
+    int at = 0, n_used;
+
+    make_table(&e, table);
+    while (at < c->argc) {
+        GR_TRY(gr_option_parse(table, c->argc - at, c->argv + at, &n_used));
+        at += n_used;
+        if (at < c->argc && e.checkpoint)
+            return gr_fail(GR_ERR_ARG, "export: unexpected word '%s'", c->argv[at]);
+        if (at < c->argc)
+            e.checkpoint = c->argv[at++];
+    }
+    if (!e.checkpoint || !e.output)
+        return gr_fail(GR_ERR_ARG, "export: say from where and to where: gradus export RUN "
+                                   "--output model.safetensors");
+    return export(c, &e);
+}
+
+void gr_export_help(gr_text *out)
+{
+    gr_option table[N_OPTIONS];
+    gr_export e = { 0 };
+
+    make_table(&e, table);
+    gr_text_add(out, "usage: gradus export CHECKPOINT --output FILE [OPTION...]\n\n"
+                     "Writes the model of a checkpoint, without the state of training. The kind of "
+                     "file goes by\nits name: .pt and .pth are PyTorch's, others safetensors.\n\n");
+    gr_option_help(table, out);
+}

@@ -1,0 +1,226 @@
+/*
+ * `gradus test` and `gradus predict`: a checkpoint, a split of the data, and what the model
+ * makes of it. Rank 0 alone reads the checkpoint and writes results; ranks take the samples
+ * in turn, each once (P36).
+ */
+#include "train/trainer.h"
+
+#include "base/outfile.h"
+#include "train/checkpoint.h"
+#include "train/predict.h"
+#include "train/rate.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- which checkpoint ---- */
+
+/* The folder of the run that the command names; NULL: none. */
+static gr_status own_run(const gr_trainer *t, const char **out)
+{
+    *out = t->o.output_dir;
+    if (!t->o.run_id)
+        return GR_OK;
+    *out = gr_arena_printf(t->arena, "%s/%s", t->o.output_dir ? t->o.output_dir : GR_RUNS,
+                           t->o.run_id);
+    return *out ? GR_OK : GR_ERR_NOMEM;
+}
+
+static bool has_best(const char *folder, gr_arena *arena)
+{
+    const char *a = gr_arena_printf(arena, "%s/best_model.safetensors", folder);
+    const char *b = gr_arena_printf(arena, "%s/best_model.pt", folder);
+
+    return a && b && (access(a, R_OK) == 0 || access(b, R_OK) == 0);
+}
+
+/* A run: its best model, or the last where no best one was kept; or as the word says. */
+static gr_status from_run(gr_trainer *t, const char *run, const char *word)
+{
+    const char *folder = gr_arena_printf(t->arena, "%s/" GR_CKPT_FOLDER, run);
+
+    if (!folder)
+        return GR_ERR_NOMEM;
+    if (gr_ckpt_count(folder) == 0 && gr_ckpt_count(run) > 0)
+        folder = run;
+    t->folder = run;
+    t->source.folder = folder;
+    t->source.pick = GR_CKPT_LAST;
+    if (word ? strcmp(word, "best") == 0 : has_best(folder, t->arena))
+        t->source.pick = GR_CKPT_BEST;
+    return GR_OK;
+}
+
+static gr_status from_path(gr_trainer *t, const char *own, const char *path)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0)
+        return gr_fail(GR_ERR_IO,
+                       "checkpoint: cannot open '%s': %s; --checkpoint takes a file, the folder of "
+                       "a run, best or last",
+                       path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return from_run(t, path, NULL);
+    t->source.file = path;
+    t->folder = own ? own : ".";
+    return GR_OK;
+}
+
+/* Rank 0: t->source, and t->folder for the results. */
+static gr_status choose_checkpoint(gr_trainer *t)
+{
+    const char *word = t->o.checkpoint, *own = NULL;
+    bool is_pick = word && (strcmp(word, "best") == 0 || strcmp(word, "last") == 0);
+
+    GR_TRY(own_run(t, &own));
+    if (word && !is_pick)
+        return from_path(t, own, word);
+    if (!own)
+        return gr_fail(GR_ERR_ARG, "say which model: --checkpoint FILE or RUN, or the run by "
+                                   "--output_dir or --run_id");
+    return from_run(t, own, word);
+}
+
+/* ---- opening ---- */
+
+/* All shapes of a split, after the one that lays out the state. */
+static gr_status plan(gr_trainer *t, gr_split split)
+{
+    int64_t n = gr_eval_count(t->size[split], t->rank, t->n_ranks);
+    int64_t batch = gr_trainer_batch_size(t, split);
+
+    GR_TRY(gr_trainer_plan_shape(t, true, 1));
+    GR_TRY(gr_trainer_restore_state(t));
+    if (t->o.ema_decay > 0)
+        GR_TRY(gr_step_use_ema(t->step, true));
+    GR_TRY(gr_trainer_plan_shape(t, false, n < batch ? n : batch));
+    return gr_trainer_plan_shape(t, false, n > batch ? n % batch : 0);
+}
+
+static gr_status open(gr_trainer *t, const gr_command *c, gr_task task)
+{
+    gr_split split = task == GR_TASK_TEST ? GR_SPLIT_TEST : GR_SPLIT_PREDICT;
+
+    GR_TRY(gr_trainer_begin(t, c, task));
+    if (gr_trainer_writes(t))
+        GR_TRY(choose_checkpoint(t));
+    GR_TRY(gr_trainer_load(t));
+    GR_TRY(gr_rate_batch(&t->o, t->n_ranks));
+    GR_TRY(gr_trainer_open_data(t));
+    GR_TRY(gr_trainer_create_step(t));
+    return plan(t, split);
+}
+
+/* ---- the tasks ---- */
+
+static const char *output_folder(const gr_trainer *t, const char *inside)
+{
+    if (t->o.output)
+        return t->o.output;
+    return *inside ? gr_arena_printf(t->arena, "%s/%s", t->folder, inside) : t->folder;
+}
+
+static gr_status test(gr_trainer *t)
+{
+    gr_text table = GR_TEXT_INIT;
+    gr_scores s = { 0 };
+    const char *folder;
+    gr_status st;
+
+    GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_TEST, &s));
+    if (!gr_trainer_writes(t))
+        return GR_OK;
+    folder = output_folder(t, "");
+    gr_results_table(&t->view, &s, &table);
+    gr_trainer_say(t, "Test of %s on %" PRId64 " samples:\n%s", t->resumed_from, s.n_samples,
+                   gr_text_str(&table));
+    gr_text_fini(&table);
+    st = gr_results_write(&t->view, &s, folder);
+    if (st == GR_OK)
+        gr_trainer_say(t, "Results: %s/test_metrics.json, %s/test_metrics.csv", folder, folder);
+    return st;
+}
+
+static gr_status predict_into(gr_trainer *t, const char *folder)
+{
+    const char *path = gr_arena_printf(t->arena, "%s/predictions.csv", folder);
+    const char *header = t->view.predict_header;
+    gr_prediction *p;
+    gr_status st;
+
+    if (!path)
+        return GR_ERR_NOMEM;
+    GR_TRY(gr_make_folders(folder));
+    GR_TRY(gr_prediction_create(&p, folder));
+    st = gr_trainer_predict_split(t, GR_SPLIT_PREDICT, p);
+    if (st == GR_OK && header)
+        st = gr_prediction_write(p, t->pg, header, path);
+    gr_prediction_destroy(p);
+    GR_TRY(st);
+    gr_trainer_say(t, "Predictions of %s on %" PRId64 " samples: %s", t->resumed_from,
+                   t->size[GR_SPLIT_PREDICT], header ? path : folder);
+    return GR_OK;
+}
+
+/* Every rank writes files of its own samples, so every rank needs the folder's name. */
+static gr_status predict(gr_trainer *t)
+{
+    const char *folder = gr_trainer_writes(t) ? output_folder(t, "predict") : "";
+    char **names = NULL;
+
+    if (!folder)
+        return GR_ERR_NOMEM;
+    GR_TRY(gr_pg_gather_bytes(t->pg, folder, strlen(folder), &names, NULL));
+    folder = gr_arena_strdup(t->arena, names[0]);
+    free(names);
+    return folder ? predict_into(t, folder) : GR_ERR_NOMEM;
+}
+
+static gr_status run(const gr_command *c, gr_task task)
+{
+    gr_trainer t;
+    gr_status st = open(&t, c, task);
+
+    if (st == GR_OK)
+        st = task == GR_TASK_TEST ? test(&t) : predict(&t);
+    if (st == GR_OK)
+        st = gr_pg_barrier(t.pg); /* no rank leaves while rank 0 may still fail to write */
+    return gr_trainer_end(&t, st);
+}
+
+gr_status gr_test(const gr_command *c)
+{
+    return run(c, GR_TASK_TEST);
+}
+
+gr_status gr_predict(const gr_command *c)
+{
+    return run(c, GR_TASK_PREDICT);
+}
+
+void gr_test_help(const gr_command *c, gr_text *out)
+{
+    gr_text_add(out,
+                "usage: gradus test RECIPE --checkpoint RUN [OPTION...]\n\n"
+                "Metrics of the test samples, as a table and as test_metrics.json and .csv in "
+                "the run's\nfolder, or in --output. --checkpoint takes a file, the folder of a "
+                "run (its best model,\nelse its last), or best or last of the run that "
+                "--output_dir or --run_id names. Settings\ncome from the checkpoint; these "
+                "change them:\n\n");
+    gr_train_help(c, out);
+}
+
+void gr_predict_help(const gr_command *c, gr_text *out)
+{
+    gr_text_add(out,
+                "usage: gradus predict RECIPE --checkpoint RUN [OPTION...]\n\n"
+                "predictions.csv, a line for each sample in their order, in the folder predict "
+                "of the run, or\nin --output; files of predictions lie beside it. --checkpoint "
+                "as for test:\n\n");
+    gr_train_help(c, out);
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# gradus check, export and list: proofs before step 1 (P20), one step on 1 to 4 ranks, nothing
+# written; the model alone out of a checkpoint (P26).
+set -euo pipefail
+
+fail() { echo "FAILED: $*" >&2; tail -n 25 ./*.log >&2; exit 1; }
+gradus=$GR_BIN/gradus
+folder=$(mktemp -d "$PWD/run.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+check() { # RANKS NAME OPTION...
+    timeout 60 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" check shapes --device cpu "${@:3}" \
+        >"$2.log" 2>&1
+}
+says() { grep -q -- "$2" "$1.log" || fail "$1: no '$2'"; }
+
+for ranks in 1 2 3 4; do
+    check "$ranks" "c$ranks" --n_train 500 --batch_size 16 || fail "$ranks ranks"
+    says "c$ranks" "batch 16 x $ranks ranks x 1 accumulation"
+    says "c$ranks" "^  fc1  *200960 *0 *0 *401 K$"
+    says "c$ranks" "A step on $ranks rank(s): loss 2.[0-9]*, "
+    says "c$ranks" "Everything is ready."
+done
+[ -z "$(find . -mindepth 1 ! -name '*.log')" ] || fail "check left something: $(ls)"
+
+# A device that is not here; a batch that fits nowhere is not tried.
+check 1 small --batch_size 64 --device_memory 5MiB || fail small
+says small "Device memory 5.0 MiB: batch_size 64 needs 4.* MiB and fits"
+says small "largest batch_size that fits is [0-9]"
+check 2 tiny --batch_size 64 --device_memory 1MiB || fail tiny
+says tiny "does not fit"
+says tiny "no batch fits: "
+! check 1 bad --n_train 10 --batch_size 11 || fail "a batch that is too large"
+says bad "largest batch_size that works is 10"
+: >plain
+! check 1 where --n_train 500 --output_dir plain/run || fail "a folder in a file"
+check 1 frozen --n_train 500 --freeze 'fc1.*' || fail frozen
+says frozen "34186 trainable, 200960 frozen"
+rm ./*.log plain
+
+# The model alone, in both formats; runs and recipes are listed.
+timeout 60 "$gradus" train shapes --device cpu --n_train 96 --n_eval 8 --batch_size 8 --epochs 1 \
+    --output_dir runs/one --ema_decay 0.5 --freeze 'fc1.*' >train.log 2>&1 || fail train
+file=$(find runs/one/checkpoints -name '*.safetensors' | head -n 1)
+"$gradus" export "$file" --output all.safetensors >export.log || fail export
+says export "all.safetensors: 6 tensors, 235146 elements"
+"$gradus" export --output part.pt --ema --trainable_only "$file" >export.log || fail "export .pt"
+says export "part.pt: 4 tensors, 34186 elements"
+"$gradus" list >list.log || fail list
+says list "^  shapes "
+says list "^  one  *step 12, "
+! "$gradus" export "$file" >export.log 2>&1 || fail "export without a name"
+! "$gradus" list models >list.log 2>&1 || fail "list models"

@@ -1,0 +1,34 @@
+/* Results of a test as table, JSON and CSV. */
+#include "train/results.h"
+
+#include "check.h"
+
+static const gr_metric_info metrics[] = { { .name = "accuracy", .is_share = true },
+                                          { .name = "iou/\"a\",b" } };
+static const gr_recipe_view view = { .metrics = metrics, .n_metrics = 2 };
+
+static void check(void (*print)(const gr_recipe_view *, const gr_scores *, gr_text *),
+                  const char *want)
+{
+    gr_scores s = { .loss = 0.5, .values = { 0.982, (double)NAN }, .n_samples = 101 };
+    gr_text text = GR_TEXT_INIT;
+
+    print(&view, &s, &text);
+    if (strcmp(gr_text_str(&text), want) != 0) {
+        fprintf(stderr, "got '%s', expected '%s'\n", gr_text_str(&text), want);
+        exit(1);
+    }
+    gr_text_fini(&text);
+}
+
+int main(void)
+{
+    check(gr_results_table, "  loss                     0.5\n"
+                            "  accuracy                 98.20%\n"
+                            "  iou/\"a\",b                nan\n");
+    check(gr_results_json, "{\"samples\": 101, \"loss\": 0.5, \"accuracy\": 0.98199999999999998, "
+                           "\"iou/\\\"a\\\",b\": null}\n");
+    check(gr_results_csv, "metric,value\nsamples,101\nloss,0.5\naccuracy,0.98199999999999998\n"
+                          "iou/_a__b,nan\n");
+    return 0;
+}
