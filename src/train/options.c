@@ -207,7 +207,7 @@ gr_status gr_train_options_init(gr_train_options *o, const gr_recipe *recipe)
     GR_TRY(gr_settings_make(&o->settings, &gr_trainer_names));
     st = add_slots(o->settings, recipe);
     if (st == GR_OK && recipe)
-        st = gr_settings_put_key(o->settings, "recipe", recipe->name, GR_FROM_RECIPE);
+        st = gr_settings_put_key(o->settings, "recipe", recipe->name, GR_FROM_FLAG);
     if (st == GR_OK)
         st = fill(o);
     if (st != GR_OK)
@@ -305,7 +305,7 @@ static gr_status put_saved(gr_settings *s, const char *saved)
             if (!word)
                 return GR_ERR_NOMEM;
             GR_TRY(gr_settings_put_word(s, &(gr_way){ .slot = way->slot }, word, &from));
-        } else {
+        } else if (!s->is_lenient) {
             gr_log(TRAIN, WARN, "the checkpoint has a setting '%s' that is not known here",
                    from.name);
         }
@@ -314,9 +314,11 @@ static gr_status put_saved(gr_settings *s, const char *saved)
     return GR_OK;
 }
 
-static gr_status init_saved(gr_train_options *o, const gr_recipe *recipe, const char *saved)
+static gr_status init_saved(gr_train_options *o, const gr_recipe *recipe, const char *saved,
+                            bool is_lenient)
 {
     GR_TRY(gr_train_options_init(o, recipe));
+    o->settings->is_lenient = is_lenient;
     GR_TRY(put_saved(o->settings, saved));
     return fill(o);
 }
@@ -327,8 +329,8 @@ gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe, 
     gr_train_options was = { 0 }, now = { 0 };
     gr_status st;
 
-    GR_TRY_GOTO(st, init_saved(&was, recipe, saved), done);
-    GR_TRY_GOTO(st, init_saved(&now, recipe, saved), done);
+    GR_TRY_GOTO(st, init_saved(&was, recipe, saved, true), done);
+    GR_TRY_GOTO(st, init_saved(&now, recipe, saved, false), done);
     GR_TRY_GOTO(st, gr_train_options_parse(&now, argc, argv), done);
     GR_TRY_GOTO(st, gr_train_options_check_fixed(&was, &now), done);
     now.settings->before = o->settings;

@@ -1,24 +1,40 @@
 /*
- * Configuration files of arbitrary bytes. Reading must not crash, fails with a message, and
- * what it accepts has values of the kinds that the keys ask for.
+ * Configuration files of arbitrary bytes, for the trainer and a recipe with keys of every kind.
+ * Reading must not crash, and fails with a message. What is accepted can be recorded, and the
+ * record read again is the same.
  */
-#include "gradus/settings.h"
 #include "src/base/status.h"
+#include "src/train/config/settings.h"
+#include "src/train/options.h"
 
 #include <stdint.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 static const gr_key keys[] = {
-    { .name = "train.epochs", .kind = GR_KEY_INT, .min = 1, .max = 1e6, .also = "epoch" },
-    { .name = "train.optimizer.lr", .kind = GR_KEY_F64, .preset = "0.1", .min = 0, .max = 10 },
-    { .name = "train.optimizer.name", .kind = GR_KEY_CHOICE, .choices = "sgd|adam=Adam2" },
-    { .name = "ddp.enabled", .kind = GR_KEY_BOOL },
-    { .name = "device", .kind = GR_KEY_TEXT },
+    { .name = "depth", .kind = GR_KEY_INT, .min = 1, .max = 1e6, .also = "deep" },
+    { .name = "drop", .kind = GR_KEY_F64, .preset = "0.1", .min = 0, .max = 10 },
+    { .name = "model.name", .kind = GR_KEY_CHOICE, .choices = "mlp|unet=Adam2" },
     { .name = "sizes", .kind = GR_KEY_INTS, .preset = "1,2" },
+    { .name = "mean", .kind = GR_KEY_F64S },
     { .name = "classes", .kind = GR_KEY_TEXTS },
     { .name = "transform", .kind = GR_KEY_TREE },
 };
+
+static const gr_recipe recipe = { .abi = GR_RECIPE_ABI,
+                                  .name = "fuzz",
+                                  .defaults = { .lr = 0.1, .optim = GR_OPTIM_INIT },
+                                  .keys = keys,
+                                  .n_keys = (int)(sizeof(keys) / sizeof(keys[0])) };
+
+/* As gr_train_options_parse() reads a file, but from memory. */
+static gr_status read_text(gr_train_options *o, const char *text, size_t n_bytes)
+{
+    GR_BUG_IF(gr_train_options_init(o, &recipe) != GR_OK);
+    GR_TRY(gr_settings_read_text(o->settings, "fuzz.yaml", text, n_bytes));
+    return gr_train_options_parse(o, 0, NULL);
+}
 
 /* Everything in it can be reached; the depth is bounded. */
 static int count(const gr_tree *t)
@@ -33,24 +49,34 @@ static int count(const gr_tree *t)
     return n;
 }
 
+static void check_record(const gr_train_options *o)
+{
+    gr_text first = GR_TEXT_INIT, second = GR_TEXT_INIT;
+    gr_train_options again;
+
+    gr_train_options_record(o, GR_RECORD_YAML, &first);
+    GR_BUG_IF(gr_text_status(&first) != GR_OK);
+    GR_BUG_IF(read_text(&again, gr_text_str(&first), first.len) != GR_OK);
+    gr_train_options_record(&again, GR_RECORD_YAML, &second);
+    GR_BUG_IF(strcmp(gr_text_str(&first), gr_text_str(&second)) != 0);
+    gr_train_options_fini(&again);
+    gr_text_fini(&first);
+    gr_text_fini(&second);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-    gr_settings *s = NULL;
+    gr_train_options o;
     const gr_tree *t;
 
-    GR_BUG_IF(gr_settings_create(&s, keys, (int)(sizeof(keys) / sizeof(keys[0]))) != GR_OK);
-    if (gr_settings_read_text(s, "fuzz.yaml", (const char *)data, n_bytes) != GR_OK) {
+    if (read_text(&o, (const char *)data, n_bytes) != GR_OK) {
         GR_BUG_IF(gr_error_message()[0] == '\0');
     } else {
-        double lr = gr_settings_f64(s, "train.optimizer.lr");
-
-        GR_BUG_IF(!(lr >= 0 && lr <= 10));
-        GR_BUG_IF(gr_settings_int(s, "train.epochs") < 0);
-        for (int i = 0; i < gr_settings_count(s, "classes"); i++)
-            GR_BUG_IF(!gr_settings_text_at(s, "classes", i));
-        t = gr_settings_tree(s, "transform");
+        GR_BUG_IF(!(o.lr >= 0 && o.lr <= 1e6) || o.epochs < 1 || o.batch_size < 1);
+        t = gr_settings_tree(o.settings, "transform");
         GR_BUG_IF(t && count(t) > 200000);
+        check_record(&o);
     }
-    gr_settings_destroy(s);
+    gr_train_options_fini(&o);
     return 0;
 }

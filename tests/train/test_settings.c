@@ -187,7 +187,7 @@ static void test_wrong(void)
         { "a: *b\n", "a.yaml:1: there is no anchor 'b'" },
         { "a: &a [*a]\n", "an anchor is used inside itself: 'a'" },
         { "? [1]\n: 2\n", "a key must be a word" },
-        { "huggingface:\n  token: hf_abc\n", "a.yaml:1: unknown key 'huggingface'" },
+        { "huggingface:\n  token: hf_abc\n", "a.yaml:2: 'huggingface.token': is a secret" },
         { "wandb_api_key: abc\n", "is a secret" },
         { "hf-token: abc\n", "set HF_TOKEN in the environment" },
         { "classes: \"a\\0b\"\n", "NUL" },

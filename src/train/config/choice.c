@@ -17,6 +17,15 @@ bool gr_same_name(const char *a, const char *b)
     return gr_same_name_n(a, b, strlen(b));
 }
 
+uint32_t gr_name_hash(const char *name)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    for (; *name; name++)
+        h = (h ^ (unsigned char)(*name == '-' ? '_' : *name)) * 16777619u;
+    return h;
+}
+
 static int folded(char c)
 {
     return c == '-' ? '_' : tolower((unsigned char)c);

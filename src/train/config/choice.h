@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/text.h"
@@ -27,6 +28,8 @@ void gr_choice_print(const char *choices, gr_text *out);
 /* Names, of any kind: '-' and '_' are alike. */
 bool gr_same_name(const char *a, const char *b);
 bool gr_same_name_n(const char *a, const char *b, size_t n_b);
+/* Equal for names that are the same. */
+uint32_t gr_name_hash(const char *name);
 
 #ifdef __cplusplus
 }

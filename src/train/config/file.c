@@ -17,6 +17,22 @@ static gr_status put_group(gr_settings *s, const gr_tree *t, const gr_origin *fr
                    from->file, from->line, from->name);
 }
 
+/* A group that nobody knows may hold a secret: that is the worse of the two. */
+static gr_status unknown_group(gr_settings *s, const gr_tree *t, const gr_origin *from)
+{
+    for (int i = 0; t->type == GR_TREE_MAP && i < t->n; i++) {
+        gr_origin below = *from;
+
+        below.line = t->entries[i].line;
+        below.name = gr_arena_printf(s->arena, "%s.%s", from->name, t->entries[i].key);
+        if (!below.name)
+            return GR_ERR_NOMEM;
+        if (gr_is_secret_name(below.name))
+            return gr_settings_unknown(s, &below, below.name);
+    }
+    return gr_settings_unknown(s, from, from->name);
+}
+
 static gr_status put_entry(gr_settings *s, const gr_tree_entry *e, const char *path)
 {
     gr_origin from = {
@@ -33,7 +49,7 @@ static gr_status put_entry(gr_settings *s, const gr_tree_entry *e, const char *p
         return put_group(s, e->value, &from);
     if (way)
         return gr_settings_put(s, way, e->value, &from);
-    return s->is_lenient ? GR_OK : gr_settings_unknown(s, &from, path);
+    return s->is_lenient ? GR_OK : unknown_group(s, e->value, &from);
 }
 
 /* Recursion is bounded by the depth that reading allows. */

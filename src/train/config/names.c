@@ -37,12 +37,7 @@ const gr_way *gr_settings_way(const gr_settings *s, const char *name, size_t n_n
 {
     char wanted[MAX_NAME];
 
-    if (!canonical(s, name, n_name, wanted))
-        return NULL;
-    for (int i = 0; i < s->n_ways; i++)
-        if (gr_same_name(s->ways[i].alias.name, wanted))
-            return &s->ways[i];
-    return NULL;
+    return canonical(s, name, n_name, wanted) ? gr_settings_find(s, wanted) : NULL;
 }
 
 bool gr_settings_is_group(const gr_settings *s, const char *name)

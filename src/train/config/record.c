@@ -240,7 +240,7 @@ static void add_means(const gr_train_options *o, const gr_way *w, gr_text *out)
 {
     const gr_slot *slot = &o->settings->slots[w->slot];
 
-    gr_text_addf(out, "%s", slot->key->name);
+    gr_text_add(out, slot->key->name);
     if (w->alias.on)
         gr_text_addf(out, " = %s%s", w->alias.on, w->alias.off ? "" : ", or the value given");
 }
@@ -280,34 +280,45 @@ static void add_cell(gr_text *out, const char *s)
         gr_text_addf(out, *s == '|' ? "\\|" : "%c", *s);
 }
 
-void gr_train_options_markdown(const gr_train_options *o, gr_text *out)
+static void add_rows(const gr_train_options *o, gr_text *out)
 {
-    const gr_settings *s = o->settings;
-
     for (int i = 0; i < gr_n_rows; i++) {
         const gr_row *r = &gr_rows[i];
         gr_text word = GR_TEXT_INIT;
 
         if (begins_group(o, i))
             gr_text_addf(out,
-                         "\n| key | flag | value | default | meaning |\n|---|---|---|---|---|\n");
+                         "%s| key | flag | value | default | meaning |\n|---|---|---|---|---|\n",
+                         i ? "\n" : "");
         value_word(&r->key, r->arg, &word);
         gr_text_addf(out, "| `%s` | `--%s` | ", r->key.name, r->flag);
         add_cell(out, r->key.kind == GR_KEY_BOOL ? "true, false" : gr_text_str(&word));
         gr_text_addf(out, " | %s | ", r->key.preset ? r->key.preset : "");
         add_cell(out, r->key.help);
-        gr_text_addf(out, "%s%s%s |\n", r->env ? " (`" : "", r->env ? r->env : "",
-                     r->env ? "`)" : "");
+        if (r->env) {
+            gr_text_add(out, " (");
+            add_cell(out, r->env);
+            gr_text_add(out, ")");
+        }
+        gr_text_add(out, " |\n");
         gr_text_fini(&word);
     }
+}
+
+void gr_train_options_markdown(const gr_train_options *o, gr_text *out)
+{
+    const gr_settings *s = o->settings;
+
+    add_rows(o, out);
     gr_text_add(out, "\n## Other names\n\n| name | means |\n|---|---|\n");
     for (int i = 0; i < s->n_ways; i++) {
         const gr_way *w = &s->ways[i];
 
-        if (w->slot >= gr_n_rows || gr_row_find(w->alias.name))
-            continue;
-        gr_text_addf(out, "| `%s` | `%s`%s%s |\n", w->alias.name, s->slots[w->slot].key->name,
-                     w->alias.on ? ": " : "", w->alias.on ? w->alias.on : "");
+        if (!gr_row_find(w->alias.name)) {
+            gr_text_addf(out, "| `%s` | ", w->alias.name);
+            add_means(o, w, out);
+            gr_text_add(out, " |\n");
+        }
     }
     gr_text_add(out, "\n| beginning | means |\n|---|---|\n");
     for (const gr_prefix *p = s->names.prefixes; p->name; p++)

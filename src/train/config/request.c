@@ -67,6 +67,10 @@ gr_status gr_request_read(gr_request *r, const gr_command *c)
     r->o.settings->is_lenient = true;
     GR_TRY(gr_train_options_look(&r->o, c->argc > 0 ? c->argc : 0, c->argv, &w));
     word = l.sure ? l.sure : l.maybe;
+    if (word && gr_settings_slot(r->o.settings, "recipe")->origin.kind == GR_FROM_FLAG &&
+        strcmp(word, r->o.recipe) != 0)
+        return gr_settings_fail(r->o.settings, "recipe", "'%s', but the word '%s' names one, too",
+                                r->o.recipe, word);
     r->word = word ? word : r->o.recipe;
     r->has_task = gr_settings_given(r->o.settings, "task");
     return copy_words(r, c, word);

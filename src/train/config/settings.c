@@ -38,17 +38,19 @@ void gr_settings_destroy(gr_settings *s)
     gr_free(s);
 }
 
-static gr_way *find_way(const gr_settings *s, const char *name)
+gr_way *gr_settings_find(const gr_settings *s, const char *name)
 {
+    uint32_t hash = gr_name_hash(name);
+
     for (int i = 0; i < s->n_ways; i++)
-        if (gr_same_name(s->ways[i].alias.name, name))
+        if (s->ways[i].hash == hash && gr_same_name(s->ways[i].alias.name, name))
             return &s->ways[i];
     return NULL;
 }
 
 static gr_status add_way(gr_settings *s, const gr_alias *alias, int slot)
 {
-    const gr_way *before = find_way(s, alias->name);
+    const gr_way *before = gr_settings_find(s, alias->name);
 
     if (before && before->slot == slot)
         return GR_OK;
@@ -56,7 +58,8 @@ static gr_status add_way(gr_settings *s, const gr_alias *alias, int slot)
         return gr_fail(GR_ERR_ARG, "the name '%s' of setting '%s' is one of '%s' already",
                        alias->name, s->slots[slot].key->name, s->slots[before->slot].key->name);
     GR_TRY(gr_grow((void **)&s->ways, &s->cap_ways, s->n_ways + 1, sizeof(*s->ways)));
-    s->ways[s->n_ways++] = (gr_way){ .alias = *alias, .slot = slot };
+    s->ways[s->n_ways++] =
+        (gr_way){ .alias = *alias, .hash = gr_name_hash(alias->name), .slot = slot };
     return GR_OK;
 }
 
@@ -85,7 +88,7 @@ gr_status gr_settings_add(gr_settings *s, const gr_key *key, const char *flag)
     if (gr_settings_slot(s, key->name))
         return gr_fail(GR_ERR_ARG, "setting '%s' is there twice", key->name);
     GR_TRY(gr_grow((void **)&s->slots, &s->cap_slots, slot + 1, sizeof(*s->slots)));
-    s->slots[s->n_slots++] = (gr_slot){ .key = key };
+    s->slots[s->n_slots++] = (gr_slot){ .key = key, .hash = gr_name_hash(key->name) };
     GR_TRY(add_way(s, &(gr_alias){ .name = key->name, .key = key->name }, slot));
     if (flag)
         GR_TRY(add_way(s, &(gr_alias){ .name = flag, .key = key->name }, slot));
@@ -97,7 +100,7 @@ gr_status gr_settings_link(gr_settings *s)
 {
     for (const gr_alias *a = s->names.aliases; a && a->name; a++) {
         const gr_slot *slot = gr_settings_slot(s, a->key);
-        gr_way *before = find_way(s, a->name);
+        gr_way *before = gr_settings_find(s, a->name);
 
         if (before && a->on && slot == &s->slots[before->slot])
             before->alias = *a;   /* one of the slot's own names can go without a value */
@@ -240,8 +243,10 @@ gr_status gr_settings_put_key(gr_settings *s, const char *key, const char *word,
 
 gr_slot *gr_settings_slot(const gr_settings *s, const char *key)
 {
+    uint32_t hash = gr_name_hash(key);
+
     for (int i = 0; i < s->n_slots; i++)
-        if (strcmp(s->slots[i].key->name, key) == 0)
+        if (s->slots[i].hash == hash && strcmp(s->slots[i].key->name, key) == 0)
             return &s->slots[i];
     return NULL;
 }

@@ -39,6 +39,7 @@ typedef struct gr_origin {
 
 typedef struct gr_slot {
     const gr_key *key;
+    uint32_t hash; /* of its name */
     gr_origin origin;
     gr_setting value;
 } gr_slot;
@@ -70,6 +71,7 @@ typedef struct gr_names {
 
 typedef struct gr_way {
     gr_alias alias;
+    uint32_t hash; /* of its name */
     int slot;
 } gr_way;
 
@@ -93,6 +95,8 @@ gr_status gr_settings_link(gr_settings *s) GR_MUST_CHECK;
 
 gr_slot *gr_settings_slot(const gr_settings *s, const char *key); /* canonical; NULL: none */
 
+/* By the whole name; NULL: none. */
+gr_way *gr_settings_find(const gr_settings *s, const char *name);
 /* names.c: the way that a name as written leads; NULL: none. */
 const gr_way *gr_settings_way(const gr_settings *s, const char *name, size_t n_name);
 /* Whether names that begin with `name` and a dot are known. */
