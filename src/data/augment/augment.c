@@ -179,11 +179,11 @@ static gr_status run_across(const gr_augment_step *t, const gr_part *from, const
     memset(mask_fill, t->op->mask_fill, sizeof(mask_fill));
     if (t->kind == GR_AUG_RESIZE && !is_mask)
         return gr_augment_resize(t, from, to, s);
+    if (t->kind == GR_AUG_RESIZE)
+        return gr_augment_resize_nearest(t, from, to, s);
     if (t->kind == GR_AUG_BLUR)
         return gr_augment_blur(t, from, to, s);
-    if (t->kind == GR_AUG_RESIZE)
-        gr_augment_resize_nearest(t, from, to);
-    else if (t->kind == GR_AUG_ROTATE && is_mask)
+    if (t->kind == GR_AUG_ROTATE && is_mask)
         gr_augment_rotate_nearest(t, from, to);
     else if (t->kind == GR_AUG_ROTATE)
         gr_augment_rotate(t, from, to);

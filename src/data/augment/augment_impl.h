@@ -108,7 +108,8 @@ void *gr_augment_room(gr_augment_scratch *s, size_t n_bytes);
 /* The steps: from `src`, which holds what is needed, to `dst`, which has the step's area. */
 gr_status gr_augment_resize(const gr_augment_step *t, const gr_part *src, const gr_part *dst,
                             gr_augment_scratch *s) GR_MUST_CHECK;
-void gr_augment_resize_nearest(const gr_augment_step *t, const gr_part *src, const gr_part *dst);
+gr_status gr_augment_resize_nearest(const gr_augment_step *t, const gr_part *src,
+                                    const gr_part *dst, gr_augment_scratch *s) GR_MUST_CHECK;
 void gr_augment_rotate(const gr_augment_step *t, const gr_part *src, const gr_part *dst);
 void gr_augment_rotate_nearest(const gr_augment_step *t, const gr_part *src, const gr_part *dst);
 gr_status gr_augment_blur(const gr_augment_step *t, const gr_part *src, const gr_part *dst,

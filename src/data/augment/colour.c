@@ -4,8 +4,6 @@
  */
 #include "data/augment/augment_impl.h"
 
-#include <math.h>
-
 static uint8_t cut(float v)
 {
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
@@ -85,14 +83,24 @@ static void saturate(gr_part *img, float ratio)
 
 /* ---- hue ---- */
 
+/* Comparisons and casts instead of fminf(), floorf() and fmodf(): those are calls. */
 static float largest(const float *v)
 {
-    return fmaxf(v[0], fmaxf(v[1], v[2]));
+    float m = v[0] > v[1] ? v[0] : v[1];
+
+    return m > v[2] ? m : v[2];
 }
 
 static float smallest(const float *v)
 {
-    return fminf(v[0], fminf(v[1], v[2]));
+    float m = v[0] < v[1] ? v[0] : v[1];
+
+    return m < v[2] ? m : v[2];
+}
+
+static float in_unit(float v)
+{
+    return v < 0 ? 0 : v > 1 ? 1 : v;
 }
 
 /* Hue of a colour in [0, 1); `hi` is its largest part, `span` what the others differ by. */
@@ -109,17 +117,19 @@ static float hue_of(const float *v, float hi, float span)
         h = b - g;
     else
         h = v[1] == hi ? 2 + r - b : 4 + g - r;
-    return fmodf(h / 6 + 1, 1);
+    h = h / 6 + 1; /* above 0 */
+    return h - (float)(int)h;
 }
 
 static void from_hsv(float *v, float h, float s, float hi)
 {
-    float i = floorf(h * 6), f = h * 6 - i;
-    float p = fminf(fmaxf(hi * (1 - s), 0), 1), q = fminf(fmaxf(hi * (1 - s * f), 0), 1);
-    float t = fminf(fmaxf(hi * (1 - s * (1 - f)), 0), 1);
+    int i = (int)(h * 6); /* h is not negative */
+    float f = h * 6 - (float)i;
+    float p = in_unit(hi * (1 - s)), q = in_unit(hi * (1 - s * f));
+    float t = in_unit(hi * (1 - s * (1 - f)));
     const float parts[6][3] = { { hi, t, p }, { q, hi, p }, { p, hi, t },
                                 { p, q, hi }, { t, p, hi }, { hi, p, q } };
-    int sector = (int)i % 6;
+    int sector = i % 6;
 
     for (int c = 0; c < 3; c++)
         v[c] = parts[sector][c];
@@ -135,7 +145,8 @@ static void shift_hue(gr_part *img, float by)
             float hi = largest(v), span = hi - smallest(v);
             float h = hue_of(v, hi, span) + by;
 
-            from_hsv(v, h - floorf(h), hi > 0 ? span / hi : 0, hi);
+            h = h < 0 ? h + 1 : h >= 1 ? h - 1 : h; /* `by` is within half a turn */
+            from_hsv(v, h, hi > 0 ? span / hi : 0, hi);
             for (int c = 0; c < 3; c++)
                 px[c] = cut(v[c] * 255.999f);
         }

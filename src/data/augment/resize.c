@@ -177,15 +177,40 @@ static int nearest(int in, int out, int i)
     return at < in ? at : in - 1;
 }
 
-void gr_augment_resize_nearest(const gr_augment_step *t, const gr_part *src, const gr_part *dst)
+static void pick_row(uint8_t *restrict dst, const uint8_t *restrict src, const int32_t *from, int n,
+                     int channels)
 {
-    int channels = src->channels;
-
-    for (int y = dst->at.y; y < dst->at.y + dst->at.h; y++) {
-        int from = nearest(t->in_h, t->out_h, y);
-        uint8_t *out = gr_part_at(dst, y, dst->at.x);
-
-        for (int x = dst->at.x; x < dst->at.x + dst->at.w; x++, out += channels)
-            memcpy(out, gr_part_at(src, from, nearest(t->in_w, t->out_w, x)), (size_t)channels);
+    if (channels == 1) {
+        for (int x = 0; x < n; x++)
+            dst[x] = src[from[x]];
+        return;
     }
+    for (int x = 0; x < n; x++)
+        for (int c = 0; c < channels; c++)
+            *dst++ = src[from[x] * channels + c];
+}
+
+gr_status gr_augment_resize_nearest(const gr_augment_step *t, const gr_part *src,
+                                    const gr_part *dst, gr_augment_scratch *s)
+{
+    gr_area a = dst->at;
+    size_t row = (size_t)a.w * (size_t)dst->channels;
+    int32_t *from = gr_augment_room(s, (size_t)a.w * sizeof(*from));
+    int before = -1; /* the input row of the output row before */
+
+    if (!from)
+        return GR_ERR_NOMEM;
+    for (int x = 0; x < a.w; x++)
+        from[x] = nearest(t->in_w, t->out_w, a.x + x) - src->at.x;
+    for (int y = a.y; y < a.y + a.h; y++) {
+        int from_y = nearest(t->in_h, t->out_h, y);
+        uint8_t *out = gr_part_at(dst, y, a.x);
+
+        if (from_y == before)
+            memcpy(out, out - dst->pitch, row);
+        else
+            pick_row(out, gr_part_at(src, from_y, src->at.x), from, a.w, dst->channels);
+        before = from_y;
+    }
+    return GR_OK;
 }

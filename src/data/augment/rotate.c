@@ -141,6 +141,22 @@ void gr_augment_rotate(const gr_augment_step *t, const gr_part *src, const gr_pa
     }
 }
 
+static void pick_along(uint8_t *restrict dst, int n, gr_walk w, const gr_part *src)
+{
+    const uint8_t *px = src->px;
+    int64_t pitch = src->pitch;
+    int channels = src->channels;
+
+    w.y -= (int64_t)src->at.y << 32;
+    w.x -= (int64_t)src->at.x << 32;
+    for (int i = 0; i < n; i++, go(&w, 1)) {
+        const uint8_t *p = px + (w.y >> 32) * pitch + (w.x >> 32) * channels;
+
+        for (int c = 0; c < channels; c++)
+            *dst++ = p[c];
+    }
+}
+
 void gr_augment_rotate_nearest(const gr_augment_step *t, const gr_part *src, const gr_part *dst)
 {
     turn r = turn_of(t);
@@ -153,8 +169,6 @@ void gr_augment_rotate_nearest(const gr_augment_step *t, const gr_part *src, con
         int first, n = fill_outside(t, &w, out, dst->at.w, src->channels, fill, &first);
 
         go(&w, first);
-        out += (size_t)first * (size_t)src->channels;
-        for (int i = 0; i < n; i++, out += src->channels, go(&w, 1))
-            memcpy(out, gr_part_at(src, (int)(w.y >> 32), (int)(w.x >> 32)), (size_t)src->channels);
+        pick_along(out + (size_t)first * (size_t)src->channels, n, w, src);
     }
 }

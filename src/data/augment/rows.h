@@ -12,6 +12,7 @@ extern "C" {
 #endif
 
 #define GR_TAP_BITS 22 /* of the fraction of a weight, as in Pillow */
+#define GR_MIX_BITS 11 /* of each of the two weights of a rotation: 8 + 11 + 11 fit in 31 bits */
 
 /* Which pixels make an output pixel, along one side. */
 typedef struct gr_taps {
@@ -41,8 +42,8 @@ typedef struct gr_rows {
                  int n_taps);
     /* n pixels along a walk that stays inside the plane. */
     void (*rotate)(uint8_t *dst, int n, gr_walk w, const gr_plane *p);
-    /* dst[i] = sum of weight[j] src[i + j step], weights of 16 bits that add up to 2^16; dst
-     * keeps 8 bits of fraction. */
+    /* dst[i] = sum of weight[j] src[i + j step]; n_taps is odd, weights have 16 bits, are
+     * symmetric and add up to 2^16; dst keeps 8 bits of fraction. */
     void (*blur_across)(uint16_t *dst, const uint8_t *src, int n, int step, const uint32_t *weight,
                         int n_taps);
     /* The same down rows of such numbers; rounds. */

@@ -1,15 +1,14 @@
 /*
- * The loops of rows.h, compiled by each file that includes this: ROWS names the table.
+ * The loops of rows.h, compiled by each file that includes this. Before, the file defines ROWS,
+ * the name of its table, and what three channels are worked on with:
  *
- * Four channels are handled as one vector of four numbers; of three, the fourth lane is junk
- * that is not stored. Loads of four bytes stop one pixel before the end of the last row.
+ *     mix_taps(dst, src, k, n)   one pixel from n neighbours with weights k
+ *     mix_four(dst, up, low, fx, fy)   one pixel from two pairs of neighbours
+ *
+ * These may write one byte behind a pixel, which the next pixel overwrites, and read up to
+ * SLACK pixels behind the last neighbour. The last pixels of a row are done without them.
  */
-#include "data/augment/rows.h"
-
 #include <string.h>
-
-typedef int32_t i32x4 __attribute__((vector_size(16)));
-typedef uint8_t u8x4 __attribute__((vector_size(4)));
 
 static inline uint8_t clip(int32_t v)
 {
@@ -35,31 +34,14 @@ static void across_plain(uint8_t *dst, const uint8_t *src, int from, int n, int 
     }
 }
 
-static inline i32x4 load4(const uint8_t *p)
+static void across_3(uint8_t *restrict dst, const uint8_t *restrict src, int n, const gr_taps *t,
+                     int n_src)
 {
-    u8x4 v;
+    const int32_t *first = t->first, *count = t->n, *k = t->weight;
+    int stride = t->stride, x = 0;
 
-    memcpy(&v, p, 4);
-    return __builtin_convertvector(v, i32x4);
-}
-
-static void across_3(uint8_t *dst, const uint8_t *src, int n, const gr_taps *t, int n_src)
-{
-    int x = 0;
-
-    /* The last store and the last load would touch a byte behind the row. */
-    for (; x < n - 1 && t->first[x] + t->n[x] < n_src; x++) {
-        const int32_t *k = t->weight + (int64_t)x * t->stride;
-        const uint8_t *s = src + (int64_t)t->first[x] * 3;
-        i32x4 sum = { 1 << (GR_TAP_BITS - 1), 1 << (GR_TAP_BITS - 1), 1 << (GR_TAP_BITS - 1), 0 };
-        u8x4 out;
-
-        for (int j = 0; j < t->n[x]; j++)
-            sum += load4(s + 3 * j) * k[j];
-        /* Weights are not negative and add up to 1, so a sum rounds to 255 at most. */
-        out = __builtin_convertvector(sum >> GR_TAP_BITS, u8x4);
-        memcpy(dst + 3 * (int64_t)x, &out, 4);
-    }
+    for (; x < n - 1 && first[x] + count[x] + SLACK <= n_src; x++, k += stride)
+        mix_taps(dst + 3 * (int64_t)x, src + 3 * (int64_t)first[x], k, count[x]);
     across_plain(dst, src, x, n, 3, t);
 }
 
@@ -120,12 +102,11 @@ static void rows_down(uint8_t *dst, const uint8_t *src, int n, int64_t pitch, co
 
 /* ---- rotation ---- */
 
-#define MIX_BITS 11 /* of each of two weights: 8 + 11 + 11 fit in 31 bits */
-#define MIX_ONE  (1 << MIX_BITS)
+#define MIX_ONE (1 << GR_MIX_BITS)
 
 static inline int32_t fraction(int64_t at)
 {
-    return (int32_t)((uint64_t)at >> (32 - MIX_BITS)) & (MIX_ONE - 1);
+    return (int32_t)((uint64_t)at >> (32 - GR_MIX_BITS)) & (MIX_ONE - 1);
 }
 
 static inline int held(int64_t at, int last)
@@ -147,37 +128,39 @@ static void rotate_one(uint8_t *dst, const gr_walk *w, const gr_plane *p)
         int32_t a = up[left + c] * (MIX_ONE - fx) + up[right + c] * fx;
         int32_t b = low[left + c] * (MIX_ONE - fx) + low[right + c] * fx;
 
-        dst[c] =
-            (uint8_t)((a * (MIX_ONE - fy) + b * fy + (1 << (2 * MIX_BITS - 1))) >> (2 * MIX_BITS));
+        dst[c] = (uint8_t)((a * (MIX_ONE - fy) + b * fy + (1 << (2 * GR_MIX_BITS - 1))) >>
+                           (2 * GR_MIX_BITS));
     }
 }
 
-/* Three channels, all four neighbours there and a byte behind each. */
-static inline void rotate_inner_3(uint8_t *dst, const gr_walk *w, const gr_plane *p)
+static inline void mix_four_grey(uint8_t *dst, const uint8_t *up, const uint8_t *low, int32_t fx,
+                                 int32_t fy)
 {
-    const uint8_t *up = p->px + (w->y >> 32) * p->pitch + (w->x >> 32) * 3, *low = up + p->pitch;
-    int32_t fy = fraction(w->y), fx = fraction(w->x);
-    i32x4 a = load4(up) * (MIX_ONE - fx) + load4(up + 3) * fx;
-    i32x4 b = load4(low) * (MIX_ONE - fx) + load4(low + 3) * fx;
-    u8x4 out = __builtin_convertvector(
-        (a * (MIX_ONE - fy) + b * fy + (1 << (2 * MIX_BITS - 1))) >> (2 * MIX_BITS), u8x4);
+    int32_t a = up[0] * (MIX_ONE - fx) + up[1] * fx, b = low[0] * (MIX_ONE - fx) + low[1] * fx;
 
-    memcpy(dst, &out, 4);
+    dst[0] = (uint8_t)((a * (MIX_ONE - fy) + b * fy + (1 << (2 * GR_MIX_BITS - 1))) >>
+                       (2 * GR_MIX_BITS));
 }
 
-static void rows_rotate(uint8_t *dst, int n, gr_walk w, const gr_plane *p)
+static void rows_rotate(uint8_t *dst, int n, gr_walk w, const gr_plane *plane)
 {
-    uint64_t inner_y = p->last_y > 0 ? (uint64_t)p->last_y : 0;
-    uint64_t inner_x = p->last_x > 1 ? (uint64_t)p->last_x - 1 : 0;
+    const gr_plane p = *plane; /* no store can change it: the loop keeps it in registers */
+    uint64_t inner_y = p.last_y > 0 ? (uint64_t)p.last_y : 0;
+    uint64_t inner_x = p.last_x > SLACK ? (uint64_t)(p.last_x - SLACK) : 0;
 
     for (int i = 0; i < n; i++) {
-        bool inside = (uint64_t)(w.y >> 32) < inner_y && (uint64_t)(w.x >> 32) < inner_x;
+        uint64_t y = (uint64_t)(w.y >> 32), x = (uint64_t)(w.x >> 32);
 
-        if (p->channels == 3 && inside && i < n - 1)
-            rotate_inner_3(dst, &w, p);
+        bool inside = y < inner_y && x < inner_x && i < n - 1;
+        const uint8_t *up = p.px + (int64_t)(inside ? y : 0) * p.pitch;
+
+        if (inside && p.channels == 3)
+            mix_four(dst, up + 3 * x, up + p.pitch + 3 * x, fraction(w.x), fraction(w.y));
+        else if (inside && p.channels == 1)
+            mix_four_grey(dst, up + x, up + p.pitch + x, fraction(w.x), fraction(w.y));
         else
-            rotate_one(dst, &w, p);
-        dst += p->channels;
+            rotate_one(dst, &w, &p);
+        dst += p.channels;
         w.y += w.dy;
         w.x += w.dx;
     }
@@ -185,48 +168,61 @@ static void rows_rotate(uint8_t *dst, int n, gr_walk w, const gr_plane *p)
 
 /* ---- blur ---- */
 
-static void rows_blur_across(uint16_t *restrict dst, const uint8_t *restrict src, int n, int step,
-                             const uint32_t *weight, int n_taps)
+/* `n_taps` is odd and the weights are symmetric: pairs share one multiplication. Called with a
+ * number that is known when it is compiled, the inner loop is unrolled. */
+static inline void blur_across(uint16_t *restrict dst, const uint8_t *restrict src, int n, int step,
+                               const uint32_t *weight, int n_taps)
 {
-    uint32_t sum[STRIP];
+    const uint8_t *last = src + (int64_t)(n_taps - 1) * step;
+    int half = n_taps / 2;
 
-    for (int from = 0; from < n; from += STRIP) {
-        int m = n - from < STRIP ? n - from : STRIP;
+    for (int i = 0; i < n; i++) {
+        uint32_t sum = (1u << 7) + weight[half] * src[i + half * step];
 
-        for (int i = 0; i < m; i++)
-            sum[i] = 1u << 7;
-        for (int j = 0; j < n_taps; j++) {
-            const uint8_t *s = src + from + j * step;
-            uint32_t k = weight[j];
-
-            for (int i = 0; i < m; i++)
-                sum[i] += k * s[i];
-        }
-        for (int i = 0; i < m; i++)
-            dst[from + i] = (uint16_t)(sum[i] >> 8);
+        for (int j = 0; j < half; j++)
+            sum += weight[j] * (uint32_t)(src[i + j * step] + last[i - j * step]);
+        dst[i] = (uint16_t)(sum >> 8);
     }
 }
 
-static void rows_blur_down(uint8_t *restrict dst, const uint16_t *const *src, int n,
-                           const uint32_t *weight, int n_taps)
+static inline void blur_down(uint8_t *restrict dst, const uint16_t *const *src, int n,
+                             const uint32_t *weight, int n_taps)
 {
-    uint32_t sum[STRIP];
+    int half = n_taps / 2;
 
-    for (int from = 0; from < n; from += STRIP) {
-        int m = n - from < STRIP ? n - from : STRIP;
+    for (int i = 0; i < n; i++) {
+        uint32_t sum = (1u << 23) + weight[half] * src[half][i];
 
-        for (int i = 0; i < m; i++)
-            sum[i] = 1u << 23;
-        for (int j = 0; j < n_taps; j++) {
-            const uint16_t *s = src[j] + from;
-            uint32_t k = weight[j];
-
-            for (int i = 0; i < m; i++)
-                sum[i] += k * s[i];
-        }
-        for (int i = 0; i < m; i++)
-            dst[from + i] = (uint8_t)(sum[i] >> 24);
+        for (int j = 0; j < half; j++)
+            sum += weight[j] * (uint32_t)(src[j][i] + src[n_taps - 1 - j][i]);
+        dst[i] = (uint8_t)(sum >> 24);
     }
+}
+
+static void rows_blur_across(uint16_t *dst, const uint8_t *src, int n, int step,
+                             const uint32_t *weight, int n_taps)
+{
+    if (n_taps == 3)
+        blur_across(dst, src, n, step, weight, 3);
+    else if (n_taps == 5)
+        blur_across(dst, src, n, step, weight, 5);
+    else if (n_taps == 7)
+        blur_across(dst, src, n, step, weight, 7);
+    else
+        blur_across(dst, src, n, step, weight, n_taps);
+}
+
+static void rows_blur_down(uint8_t *dst, const uint16_t *const *src, int n, const uint32_t *weight,
+                           int n_taps)
+{
+    if (n_taps == 3)
+        blur_down(dst, src, n, weight, 3);
+    else if (n_taps == 5)
+        blur_down(dst, src, n, weight, 5);
+    else if (n_taps == 7)
+        blur_down(dst, src, n, weight, 7);
+    else
+        blur_down(dst, src, n, weight, n_taps);
 }
 
 const gr_rows ROWS = {
