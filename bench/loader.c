@@ -4,8 +4,9 @@
  *
  *     alone N ms a sample        one thread, no loader, the same work
  *     loader N samples/s         with as many workers as cores
- *     share N                    of cores / alone
- *     cpu N ms a sample          processor time of the loader, of all threads
+ *     share N                    of cores / alone: 1 is a loader that costs nothing
+ *     cpu N ms a sample          processor time of all threads, and of the work alone: tells
+ *                                the loader's cost where neighbours take the cores
  *
  * Both are measured in turns; the best of the rounds counts. bench/loader_torch.py makes the
  * data, runs this and PyTorch's DataLoader in turns, and prints the ratio. Without --data this
@@ -94,21 +95,29 @@ static double cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static double alone_s(world *w, void *const *mem)
+/* Of one sample, in seconds. */
+typedef struct cost {
+    double wall, cpu;
+} cost;
+
+static void keep_best(cost *best, cost c)
+{
+    best->wall = c.wall < best->wall ? c.wall : best->wall;
+    best->cpu = c.cpu < best->cpu ? c.cpu : best->cpu;
+}
+
+static cost alone_cost(world *w, void *const *mem)
 {
     int64_t began = gr_now_ns();
+    double cpu = cpu_s(), n = (double)w->n_samples;
 
     for (int64_t i = 0; i < w->n_samples; i++)
         must(load(w, &(gr_load_item){ .index = i, .length = 1 }, mem));
-    return (double)(gr_now_ns() - began) * 1e-9 / (double)w->n_samples;
+    return (cost){ (double)(gr_now_ns() - began) * 1e-9 / n, (cpu_s() - cpu) / n };
 }
 
-typedef struct rate {
-    double samples_per_s, cpu_s;
-} rate;
-
 /* From the first batch on, which starts the threads' memory. */
-static rate loader_rate(world *w)
+static cost loader_cost(world *w)
 {
     gr_loader_config c = GR_LOADER_CONFIG_INIT;
     gr_sampler_config sc = { .n_samples = w->n_samples, .n_ranks = 1 };
@@ -140,28 +149,24 @@ static rate loader_rate(world *w)
     began = gr_now_ns() - began;
     gr_loader_destroy(l);
     gr_order_source_destroy(source);
-    return (rate){ (double)n / ((double)began * 1e-9), cpu / (double)n };
+    return (cost){ (double)began * 1e-9 / (double)n, cpu / (double)n };
 }
 
 static void measure(world *w)
 {
     void *mem[2] = { gr_malloc_aligned((size_t)SIDE * SIDE * 3 * sizeof(float)),
                      gr_malloc_aligned((size_t)SIDE * SIDE * sizeof(int64_t)) };
-    double alone = 1e9, per_s = 0, cpu = 1e9;
+    cost alone = { 1e9, 1e9 }, loader = { 1e9, 1e9 };
+    int n = (int)w->n_workers;
 
     for (int64_t i = 0; i < w->n_rounds; i++) {
-        double a = alone_s(w, mem);
-        rate r = loader_rate(w);
-
-        alone = a < alone ? a : alone;
-        per_s = r.samples_per_s > per_s ? r.samples_per_s : per_s;
-        cpu = r.cpu_s < cpu ? r.cpu_s : cpu;
+        keep_best(&alone, alone_cost(w, mem));
+        keep_best(&loader, loader_cost(w));
     }
-    printf("alone %.3f ms a sample\n", alone * 1e3);
-    printf("loader %.1f samples/s with %d workers\n", per_s, (int)w->n_workers);
-    printf("share %.3f of %d cores / alone\n", per_s * alone / (double)w->n_workers,
-           (int)w->n_workers);
-    printf("cpu %.3f ms a sample\n", cpu * 1e3);
+    printf("alone %.3f ms a sample\n", alone.wall * 1e3);
+    printf("loader %.1f samples/s with %d workers\n", 1 / loader.wall, n);
+    printf("share %.3f of %d cores / alone\n", alone.wall / loader.wall / n, n);
+    printf("cpu %.3f ms a sample, alone %.3f\n", loader.cpu * 1e3, alone.cpu * 1e3);
     gr_free(mem[0]);
     gr_free(mem[1]);
 }
