@@ -46,6 +46,7 @@ typedef struct gr_buckets {
     size_t *offset;     /* of each slot, bytes in the exchange space */
     int n_slots;
     size_t n_bytes;
+    bool is_reused; /* buckets take turns in the same memory; see pass/shard.h */
 } gr_buckets;
 
 /* Slots in the reversed order of the table; a bucket is closed when it reaches its cap.

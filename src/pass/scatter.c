@@ -8,6 +8,12 @@
  * An all-gather lies in the memory of its bucket's gradients, which are used up by then. It is
  * started right behind the updates of its bucket and finished at the end of the step, so that
  * it runs while later buckets are reduced and updated.
+ *
+ * Buckets that take turns in the same memory (shard.h) need orders that no value shows. They are
+ * added last, when no pass replaces nodes any more:
+ * (1) gradients of bucket k are made after the share of bucket k - 2 is kept;
+ * (2) new parameters are laid into a bucket's place after the last share from there is kept,
+ * (3) and after those of the bucket two before were taken out of it.
  */
 #include "pass/shard.h"
 
@@ -15,9 +21,10 @@
 
 #include <string.h>
 
-static gr_status scatter_bucket(gr_graph *g, const gr_shard *s, const gr_bucket *k)
+static gr_status scatter_bucket(gr_graph *g, const gr_shard *s, int number)
 {
     const gr_buckets *b = s->buckets;
+    const gr_bucket *k = &b->bucket[number];
     gr_value **grad = gr_malloc((size_t)k->n * sizeof(*grad)), *share = NULL;
     gr_status st;
 
@@ -26,6 +33,8 @@ static gr_status scatter_bucket(gr_graph *g, const gr_shard *s, const gr_bucket 
     for (int i = 0; i < k->n; i++)
         grad[i] = g->grads[b->var[k->first + i]->index];
     st = gr_reduce_scatter_nodes(g, s->pg, &k->coll, grad, k->n, &share);
+    if (st == GR_OK && s->kept)
+        st = gr_shard_keep_node(g, share, s->kept[number], &share);
     for (int i = 0; i < k->n && st == GR_OK; i++)
         g->grads[b->var[k->first + i]->index] = share;
     gr_free(grad);
@@ -37,7 +46,7 @@ gr_status gr_pass_scatter(gr_graph *g, const gr_shard *s)
     GR_TRY(gr_pass_place(g, s->buckets));
     g->phase = GR_PHASE_SYNC;
     for (int i = 0; i < s->buckets->n_buckets; i++)
-        GR_TRY(scatter_bucket(g, s, &s->buckets->bucket[i]));
+        GR_TRY(scatter_bucket(g, s, i));
     g->phase = GR_PHASE_FORWARD;
     return GR_OK;
 }
@@ -117,6 +126,45 @@ static gr_status order_added(gr_graph *g, int n_old, int n_buckets)
     return st;
 }
 
+/* ---- buckets that take turns ---- */
+
+static gr_node *keeper(const gr_graph *g, const gr_shard *s, int bucket)
+{
+    return g->grads[s->update.first_var[bucket]]->node;
+}
+
+/* (1) */
+static gr_status order_gradients(gr_graph *g, const gr_shard *s)
+{
+    for (int i = 0; i < g->n_nodes; i++) {
+        const gr_node *n = g->nodes[i];
+        int k;
+
+        if (n->op != &gr_op_reduce_scatter_start)
+            continue;
+        k = ((const gr_collective_attr *)n->attr)->coll.id;
+        for (int j = 0; j < n->n_src && k >= 2; j++)
+            GR_TRY(gr_node_after(g, n->src[j]->node, keeper(g, s, k - 2)));
+    }
+    return GR_OK;
+}
+
+/* (2), (3). The last share to be kept from a place is one of the last two buckets'. */
+static gr_status order_gathers(gr_graph *g, const gr_shard *s, gr_node *const *added)
+{
+    int n = s->buckets->n_buckets;
+
+    for (int i = 0; i < n; i++) {
+        gr_node *give = added[i * N_ADDED + GIVE];
+        int last = n - 1 - (n - 1 - i) % 2;
+
+        GR_TRY(gr_node_after(g, give, keeper(g, s, last)));
+        if (i >= 2)
+            GR_TRY(gr_node_after(g, give, added[(i - 2) * N_ADDED + TAKE]));
+    }
+    return GR_OK;
+}
+
 gr_status gr_pass_gather(gr_graph *g, const gr_shard *s)
 {
     int n_old = g->n_nodes;
@@ -129,5 +177,9 @@ gr_status gr_pass_gather(gr_graph *g, const gr_shard *s)
     g->phase = GR_PHASE_FORWARD;
     gr_free(updated);
     GR_TRY(st);
+    if (s->kept) {
+        GR_TRY(order_gathers(g, s, g->nodes + n_old));
+        GR_TRY(order_gradients(g, s));
+    }
     return order_added(g, n_old, s->buckets->n_buckets);
 }

@@ -10,6 +10,13 @@ static int64_t slot_elems(const gr_buckets *b, int slot)
     return gr_shape_count(&b->var[slot]->shape);
 }
 
+static void move_bucket(gr_buckets *b, gr_bucket *k, size_t to)
+{
+    for (int s = k->first; s < k->first + k->n; s++)
+        b->offset[s] = b->offset[s] - k->coll.offset + to;
+    k->coll.offset = to;
+}
+
 /* Moves the buckets apart so that each has a multiple of n_shares lines. */
 static gr_status pad_buckets(gr_buckets *b, int n_shares)
 {
@@ -21,14 +28,38 @@ static gr_status pad_buckets(gr_buckets *b, int n_shares)
     for (int i = 0; i < b->n_buckets; i++) {
         gr_bucket *k = &b->bucket[i];
 
-        for (int s = k->first; s < k->first + k->n; s++)
-            b->offset[s] = b->offset[s] - k->coll.offset + at;
-        k->coll.offset = at;
+        move_bucket(b, k, at);
         k->coll.kind = GR_CALL_REDUCE_SCATTER;
         k->coll.n_elem = (k->coll.n_elem + unit - 1) / unit * unit;
         GR_TRY(gr_size_add(&at, at, k->coll.n_elem * sizeof(float)));
     }
     b->n_bytes = at;
+    return GR_OK;
+}
+
+/* Lets buckets take turns, if that is less; *kept stays NULL otherwise. No overflow: all of it
+ * is smaller than what the buckets need side by side, or is not used. */
+static gr_status reuse_buckets(gr_buckets *b, gr_arena *arena, int n_shares, const size_t **kept)
+{
+    size_t shares = 0, turn[2] = { 0, 0 };
+    size_t *at = gr_arena_array(arena, (size_t)b->n_buckets + 1, sizeof(*at));
+
+    if (!at)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < b->n_buckets; i++) {
+        size_t n_bytes = b->bucket[i].coll.n_elem * sizeof(float);
+
+        at[i] = shares;
+        shares += n_bytes / (size_t)n_shares;
+        turn[i % 2] = n_bytes > turn[i % 2] ? n_bytes : turn[i % 2];
+    }
+    if (b->n_buckets < 3 || shares + turn[0] + turn[1] >= b->n_bytes)
+        return GR_OK;
+    for (int i = 0; i < b->n_buckets; i++)
+        move_bucket(b, &b->bucket[i], shares + (i % 2 ? turn[0] : 0));
+    b->n_bytes = shares + turn[0] + turn[1];
+    b->is_reused = true;
+    *kept = at;
     return GR_OK;
 }
 
@@ -216,6 +247,8 @@ gr_status gr_shard_make(gr_shard *s, gr_arena *arena, gr_buckets *b, const gr_sh
 
     *s = (gr_shard){ .pg = c->pg, .buckets = b };
     GR_TRY(pad_buckets(b, gr_pg_size(c->pg)));
+    if (c->may_reuse)
+        GR_TRY(reuse_buckets(b, arena, gr_pg_size(c->pg), &s->kept));
     GR_TRY(make_tables(&t, arena, b, c->n_vars));
     for (int i = 0; i <= c->n_vars; i++)
         t.slot_of[i] = -1;

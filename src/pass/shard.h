@@ -4,6 +4,16 @@
  * Each bucket is cut into equal shares, one per rank, without regard to where parameters
  * begin. A rank updates what lies in its share: a stretch, perhaps empty, of each parameter.
  * All follows from the parameter table and the number of ranks.
+ *
+ * Where buckets are reused (zero: 2), they take turns in two stretches of memory, and what lasts
+ * is a rank's share of each:
+ *
+ *     exchange space   share of bucket 0 | of 1 | of 2 | ... || buckets 0, 2, 4 ... || 1, 3, 5 ...
+ *
+ * Bucket k is filled when bucket k - 2 is reduced and its share put by; the same holds again
+ * for the parameters that come back. It needs more than two buckets, and gradients that are
+ * exchanged in the step in which they are made: with accumulation they are whole until the last
+ * micro-step, because only then they are exchanged.
  */
 #ifndef GR_PASS_SHARD_H
 #define GR_PASS_SHARD_H
@@ -16,6 +26,7 @@ typedef struct gr_shard_config {
     gr_pg *pg;
     int n_vars;      /* of the table: parameters lie below it */
     bool wants_norm; /* clipping or a loss scale */
+    bool may_reuse;  /* buckets, where that takes less memory */
 } gr_shard_config;
 
 typedef struct gr_shard {
@@ -24,6 +35,7 @@ typedef struct gr_shard {
     const int *slot_of;      /* by variable index; -1: none */
     const gr_shard_attr *of; /* by bucket */
     const gr_coll *gather;   /* by bucket: new parameters to everybody */
+    const size_t *kept;      /* by bucket, when they are reused: where its share lasts, bytes */
     gr_update_shard update;
 } gr_shard;
 

@@ -40,11 +40,28 @@ static gr_value *copy_of(gr_graph *g, gr_value *d)
     return gr_map_add(g, d->node->site, &d, &copy);
 }
 
+static bool is_shared(const gr_graph *g, const gr_value *d)
+{
+    int n = 0;
+
+    for (int i = 0; i < g->n_grads; i++)
+        n += g->grads[i] == d;
+    return n > 1;
+}
+
+/* A slot whose memory another bucket uses before is written late, and read by the exchange only.
+ * So it is no place for one of several results of a node, whose others would wait; nor for what
+ * another parameter's slot will be a copy of. */
+static bool must_copy(const gr_graph *g, const gr_buckets *b, const gr_value *d)
+{
+    return b->is_reused && (d->node->n_out > 1 || is_shared(g, d));
+}
+
 static gr_status place(gr_graph *g, const gr_buckets *b, int slot)
 {
     gr_value **grad = &g->grads[b->var[slot]->index];
 
-    if (!can_place(g, *grad))
+    if (!can_place(g, *grad) || must_copy(g, b, *grad))
         *grad = copy_of(g, *grad);
     GR_TRY(gr_graph_status(g));
     (*grad)->is_grad = true;

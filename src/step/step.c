@@ -18,8 +18,8 @@ static gr_status check_counts(const gr_step_config *c)
         return gr_fail(GR_ERR_ARG, "step: check_every is %d, must not be negative", c->check_every);
     if (c->n_threads < 0)
         return gr_fail(GR_ERR_ARG, "step: n_threads is %d, must not be negative", c->n_threads);
-    if (c->zero < 0 || c->zero > 1)
-        return gr_fail(GR_ERR_ARG, "step: zero is %d, must be 0 or 1", c->zero);
+    if (c->zero < 0 || c->zero > 2)
+        return gr_fail(GR_ERR_ARG, "step: zero is %d, must be 0, 1 or 2", c->zero);
     if (c->bucket_bytes == 0 || c->first_bucket_bytes == 0)
         return gr_fail(GR_ERR_ARG, "step: bucket caps must be at least 1 byte");
     return GR_OK;

@@ -23,7 +23,7 @@
 
 typedef struct bench {
     const gr_command *command;
-    int64_t batch, steps, threads, accumulate, starts;
+    int64_t batch, steps, threads, accumulate, zero, starts;
     int amp, optimizer;
     const char *device, *group, *dump_after, *dump_dot;
     bool tune, profile;
@@ -34,7 +34,7 @@ typedef struct bench {
     gr_named feeds[GR_BENCH_MAX_FEEDS];
 } bench;
 
-#define N_OPTIONS 13
+#define N_OPTIONS 14
 
 static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
 {
@@ -44,6 +44,8 @@ static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
         { "threads", GR_OPTION_INT, &b->threads, 0, 1024, NULL, "N",
           "per rank; 0: GR_THREADS, else 1" },
         { "accumulate", GR_OPTION_INT, &b->accumulate, 1, 1e6, NULL, "N", "micro-steps per step" },
+        { "zero", GR_OPTION_INT, &b->zero, 0, 2, NULL, "N",
+          "state cut up between ranks: 1 the optimiser's, 2 gradients too" },
         { "amp", GR_OPTION_CHOICE, &b->amp, 0, 0, "none|bf16|fp16", NULL, "mixed precision" },
         { "optim", GR_OPTION_CHOICE, &b->optimizer, 0, 0, "sgd|adamw", NULL, "update rule" },
         { "device", GR_OPTION_TEXT, &b->device, 0, 0, NULL, "NAME", "cpu, cuda, cuda:N or auto" },
@@ -176,6 +178,7 @@ static gr_status open_step(bench *b)
         c.optim = adamw;
     c.amp = (gr_amp)b->amp;
     c.accumulate = (int)b->accumulate;
+    c.zero = (int)b->zero;
     c.n_threads = (int)b->threads;
     c.tune = b->tune;
     c.dump_after = b->dump_after;
