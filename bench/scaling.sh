@@ -2,7 +2,9 @@
 # How training scales with ranks, one core each: samples/s of one rank, of RANKS runs that have
 # nothing to do with each other, of RANKS ranks together, and of PyTorch's DDP with as many.
 # "efficiency" is together / independent: what the exchange costs, whatever else the machine's
-# cores share. Programs take turns, ROUNDS times; medians.
+# cores share. "level" is the same against RANKS times the slowest of the independent runs: ranks
+# that train together go at the pace of the slowest core. Programs take turns, ROUNDS times;
+# medians.
 #
 # usage: scaling.sh RANKS [STEPS [MODEL:AMP...]]    default: 12 steps (600 of the MLP)
 #        CORES="0 2 4 ..."   the core of each rank; default: 0, 1, 2 ...
@@ -25,6 +27,8 @@ export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE CORES_OF_RANKS="${cores[*]}"
 pin='set -- $CORES_OF_RANKS -- "$@"; shift ${PLACE:-${LOCAL_RANK:-0}}; core=$1
      while [ "$1" != -- ]; do shift; done; shift; exec taskset -c "$core" "$@"'
 
+slowest() { awk -v n="$ranks" '$1 == "samples_per_s:" && (!k++ || $2 < min) { min = $2 }
+    END { print n * min }'; }
 rate() { awk '$1 == "samples_per_s:" { sum += $2 } END { print sum + 0 }'; }
 median() { tr ' ' '\n' <<<"$*" | sort -g | awk '{ x[NR] = $1 } END {
     print NR ? (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 : 0 }'; }
@@ -39,20 +43,22 @@ ddp() { "$bin/gradrun" --nproc-per-node "$ranks" sh -c "$pin" sh "$python" bench
 echo "machine: $(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo), $(nproc --all) core(s)"
 "$bin/gradus" version | head -1
 [ "$has_torch" = 0 ] || "$python" -c 'import torch; print("PyTorch", torch.__version__)'
-printf '%-17s %10s %12s %10s %11s %8s %10s %8s\n' "$ranks ranks" one independent together \
-    efficiency '/ one' "PyTorch" ratio
+printf '%-17s %10s %12s %10s %11s %8s %8s %10s %8s\n' "$ranks ranks" one independent together \
+    efficiency level '/ one' "PyTorch" ratio
 for job in "${jobs[@]}"; do
     model=${job%:*} amp=${job#*:} n=$steps
     [ "$model" != mlp ] || n=$((steps * 50))
-    a=() b=() c=() d=()
+    a=() b=() c=() d=() e=()
     for ((i = 0; i < rounds; i++)); do
         a+=("$(alone 0 | rate)")
-        b+=("$(independent | rate)")
+        text=$(independent)
+        b+=("$(rate <<<"$text")")
+        e+=("$(slowest <<<"$text")")
         c+=("$(together | rate)")
         [ "$has_torch" = 0 ] || d+=("$(ddp | rate || true)")
     done
     awk -v m="$job" -v a="$(median "${a[@]}")" -v b="$(median "${b[@]}")" \
-        -v c="$(median "${c[@]}")" -v d="$(median "${d[@]:-0}")" 'BEGIN {
-        printf "%-17s %10.1f %12.1f %10.1f %11.2f %8.2f %10.1f %8s\n", m, a, b, c, b ? c / b : 0,
-            a ? c / a : 0, d, d ? sprintf("%.2f", c / d) : "-" }'
+        -v c="$(median "${c[@]}")" -v d="$(median "${d[@]:-0}")" -v e="$(median "${e[@]}")" 'BEGIN {
+        printf "%-17s %10.1f %12.1f %10.1f %11.2f %8.2f %8.2f %10.1f %8s\n", m, a, b, c,
+            b ? c / b : 0, e ? c / e : 0, a ? c / a : 0, d, d ? sprintf("%.2f", c / d) : "-" }'
 done
