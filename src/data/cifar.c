@@ -16,7 +16,7 @@
 
 #define PLANES    3
 #define SIDE      32
-#define PIXELS    (PLANES * SIDE * SIDE)
+#define PIXELS    ((size_t)PLANES * SIDE * SIDE)
 #define MAX_FILES 8
 
 typedef struct cifar {
@@ -93,6 +93,8 @@ static gr_status open_parts(gr_dataset *ds, char *paths, const cifar *kind)
     for (char *p = strtok_r(paths, "\n", &save); p && n < MAX_FILES;
          p = strtok_r(NULL, "\n", &save))
         part[n++] = p;
+    if (n == 0)
+        return gr_fail(GR_ERR_ARG, "no file is named");
     GR_TRY(gr_arrays_begin(ds, n, n, &a));
     a->dtype = GR_U8;
     a->shape = GR_SHAPE(PLANES, SIDE, SIDE);

@@ -63,6 +63,9 @@ gr_status gr_open_shards(gr_dataset *ds, const gr_dataset_config *config) GR_MUS
 gr_status gr_dataset_resolve(gr_arena *a, const gr_dataset_config *config, gr_dataset_config *out,
                              bool *found) GR_MUST_CHECK;
 
+/* Is it what folders of parts are called: train, val, test ...? */
+bool gr_is_part_name(const char *name);
+
 /* Sorted names to class numbers: ds takes them over, or, with classes_of, those of that data
  * set, which must know every name. map[i] is the class of names[i]. */
 gr_status gr_classes_set(gr_dataset *ds, const gr_dataset *classes_of, const char *const *names,

@@ -26,18 +26,17 @@ static gr_status take(int64_t **dst, const int64_t *order, int64_t n)
     return GR_OK;
 }
 
-static gr_status draw(int64_t **order, int64_t n, uint64_t seed)
+/* NULL: no memory. */
+static int64_t *draw(int64_t n, uint64_t seed)
 {
+    int64_t *order = gr_calloc((size_t)n, sizeof(*order));
     gr_mt19937 r;
 
-    if (n < 1)
-        return gr_fail(GR_ERR_ARG, "%lld samples cannot be divided", (long long)n);
-    *order = gr_calloc((size_t)n, sizeof(**order));
-    if (!*order)
-        return GR_ERR_NOMEM;
+    if (!order)
+        return NULL;
     gr_mt_seed(&r, seed);
-    gr_mt_randperm(&r, *order, n);
-    return GR_OK;
+    gr_mt_randperm(&r, order, n);
+    return order;
 }
 
 /* Each part gets its share rounded down; what is left goes one by one to the parts in turn. */
@@ -59,7 +58,7 @@ static void share_out(int64_t n, const double share[3], int64_t count[3])
 gr_status gr_divide_ratio(gr_division *out, int64_t n, double valid, double test, uint64_t seed)
 {
     const double share[3] = { 1 - valid - test, valid, test };
-    int64_t count[3], *order = NULL;
+    int64_t count[3], *order;
     gr_status st;
 
     *out = (gr_division){ 0 };
@@ -68,15 +67,17 @@ gr_status gr_divide_ratio(gr_division *out, int64_t n, double valid, double test
                        "shares of %g for validation and %g for testing: each is from 0 to below 1, "
                        "and something must be left to train on",
                        valid, test);
-    GR_TRY_GOTO(st, draw(&order, n, seed), end);
+    if (n < 1)
+        return gr_fail(GR_ERR_ARG, "%lld samples cannot be divided", (long long)n);
     share_out(n, share, count);
-    if (count[0] < 1 || (valid > 0 && count[1] < 1) || (test > 0 && count[2] < 1)) {
-        st = gr_fail(GR_ERR_ARG,
-                     "%lld samples divide into %lld, %lld and %lld: too few for %g and %g",
-                     (long long)n, (long long)count[0], (long long)count[1], (long long)count[2],
-                     valid, test);
-        goto end;
-    }
+    if (count[0] < 1 || (valid > 0 && count[1] < 1) || (test > 0 && count[2] < 1))
+        return gr_fail(GR_ERR_ARG,
+                       "%lld samples divide into %lld, %lld and %lld: too few for %g and %g",
+                       (long long)n, (long long)count[0], (long long)count[1], (long long)count[2],
+                       valid, test);
+    order = draw(n, seed);
+    if (!order)
+        return GR_ERR_NOMEM;
     out->n_train = count[0];
     out->n_valid = count[1];
     out->n_test = count[2];
@@ -92,7 +93,7 @@ end:
 
 gr_status gr_divide_folds(gr_division *out, int64_t n, int k, int fold, uint64_t seed)
 {
-    int64_t *order = NULL, first, n_valid;
+    int64_t *order, first, n_valid;
     gr_status st;
 
     *out = (gr_division){ 0 };
@@ -101,7 +102,9 @@ gr_status gr_divide_folds(gr_division *out, int64_t n, int k, int fold, uint64_t
                        "fold %d of %d of %lld samples: folds count from 0, there are at "
                        "least 2, and each has a sample",
                        fold, k, (long long)n);
-    GR_TRY_GOTO(st, draw(&order, n, seed), end);
+    order = draw(n, seed);
+    if (!order)
+        return GR_ERR_NOMEM;
     first = fold * (n / k) + (fold < n % k ? fold : n % k);
     n_valid = n / k + (fold < n % k);
     GR_TRY_GOTO(st, take(&out->valid, order + first, n_valid), end);

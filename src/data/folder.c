@@ -50,6 +50,16 @@ static gr_status add_classes(gr_dataset *ds, gr_files *f, const gr_dataset_confi
     return GR_OK;
 }
 
+/* Folders that are all called like parts are parts, and not classes. */
+static gr_status check_names(const gr_listing *folders, const char *path)
+{
+    for (int i = 0; i < folders->n; i++)
+        if (!gr_is_part_name(folders->at[i].name))
+            return GR_OK;
+    return gr_fail(GR_ERR_ARG, "'%s' holds parts ('%s' ...): say which one, or name its folder",
+                   path, folders->at[0].name);
+}
+
 gr_status gr_open_folder(gr_dataset *ds, const gr_dataset_config *config)
 {
     gr_listing folders = { 0 };
@@ -63,6 +73,7 @@ gr_status gr_open_folder(gr_dataset *ds, const gr_dataset_config *config)
         st = gr_fail(GR_ERR_IO, "there are no class folders in '%s'", config->path);
         goto end;
     }
+    GR_TRY_GOTO(st, check_names(&folders, config->path), end);
     GR_TRY_GOTO(st, add_classes(ds, f, config, &folders), end);
     st = gr_files_end(ds, config->path);
 end:

@@ -26,7 +26,7 @@ gr_status gr_idx_parse(gr_idx *out, const void *src, size_t n_bytes)
     *out = (gr_idx){ .dtype = p[2] == 0x08 ? GR_U8 : GR_I32, .data = p + n_head };
     out->shape.n_dims = p[3];
     for (int i = 0; i < p[3]; i++) {
-        uint32_t d = gr_be32(p + 4 + 4 * i);
+        uint32_t d = gr_be32(p + 4 + 4 * (size_t)i);
 
         out->shape.dim[i] = d;
         n_data *= d; /* stays below 2^64: it was below 2^32 before */
@@ -59,7 +59,7 @@ static gr_status open_file(gr_mapped *m, const char *path, gr_idx *out)
 static gr_status add_labels(gr_arrays *a, const char *path)
 {
     gr_block *b = &a->block[0];
-    gr_idx labels;
+    gr_idx labels = { 0 };
 
     GR_TRY(open_file(&a->map[1], path, &labels));
     if (labels.shape.n_dims != 1 || labels.shape.dim[0] != b->n)
@@ -75,7 +75,7 @@ static gr_status add_labels(gr_arrays *a, const char *path)
 gr_status gr_open_idx(gr_dataset *ds, const gr_dataset_config *config)
 {
     gr_arrays *a = NULL;
-    gr_idx images;
+    gr_idx images = { 0 };
 
     GR_TRY(gr_arrays_begin(ds, 1, 2, &a));
     GR_TRY(open_file(&a->map[0], config->path, &images));

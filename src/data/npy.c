@@ -177,7 +177,7 @@ static gr_status find_head(const uint8_t *p, size_t n_bytes, size_t *from, size_
     *from = p[6] == 1 ? 10 : 12;
     if (n_bytes < *from)
         return gr_fail(GR_ERR_FORMAT, "the file is cut short");
-    *n_head = p[6] == 1 ? (size_t)p[8] + 256u * p[9] : gr_le32(p + 8);
+    *n_head = p[6] == 1 ? p[8] | (size_t)p[9] << 8 : gr_le32(p + 8);
     if (*n_head > n_bytes - *from)
         return gr_fail(GR_ERR_FORMAT, "the file is cut short: a head of %zu bytes in %zu", *n_head,
                        n_bytes);
@@ -296,7 +296,7 @@ static gr_status check_numbers(const gr_npy *npy, const char *what)
 static gr_status add_labels(gr_arrays *a, const char *path)
 {
     gr_block *b = &a->block[0];
-    gr_npy npy;
+    gr_npy npy = { 0 };
     gr_shape s;
 
     GR_TRY(open_npy(&a->map[1], &npy, path));
@@ -338,7 +338,7 @@ gr_status gr_open_npy(gr_dataset *ds, const gr_dataset_config *config)
 {
     const char *slash = strrchr(config->path, '/');
     gr_arrays *a = NULL;
-    gr_npy npy;
+    gr_npy npy = { 0 };
 
     GR_TRY(gr_arrays_begin(ds, 1, 2, &a));
     GR_TRY(open_npy(&a->map[0], &npy, config->path));

@@ -13,10 +13,10 @@
 #include "data/dataset.h"
 #include "data/listing.h"
 #include "data/shard.h"
-#include "data/shrink.h"
 
 #include "base/alloc.h"
 #include "base/outfile.h"
+#include "gradus/augment.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,24 +31,13 @@ typedef struct packer {
     gr_pack_result result;
     int64_t shard_size;
     gr_text image_bytes, mask_bytes;
-    gr_image image, mask, small, tmp;
+    gr_image image, mask;
+    gr_augment *smaller; /* NULL: files as they are */
 } packer;
 
 static void clear(gr_text *t)
 {
     t->len = 0; /* its memory is kept */
-}
-
-/* How large it shall be: the shorter side at most `resize`. False: as it is. */
-static bool smaller_size(const gr_image *img, int resize, int *height, int *width)
-{
-    int shorter = img->height < img->width ? img->height : img->width;
-
-    if (resize <= 0 || shorter <= resize)
-        return false;
-    *height = (int)(((int64_t)img->height * resize + shorter / 2) / shorter);
-    *width = (int)(((int64_t)img->width * resize + shorter / 2) / shorter);
-    return true;
 }
 
 static gr_status load_image(packer *p, int64_t i)
@@ -69,41 +58,43 @@ static gr_status load_mask(packer *p, int64_t i)
     return gr_image_decode(&p->mask, p->mask_bytes.str, p->mask_bytes.len, &how);
 }
 
-/* What is stored of the image: the file's bytes if there is one and it keeps its size. */
-static gr_status make_image(packer *p)
+/* Makes image and mask smaller together, if the shorter side is too long. */
+static gr_status shrink(packer *p, bool *smaller)
 {
-    bool was_jpeg = gr_jpeg_is(p->image_bytes.str, p->image_bytes.len);
     const gr_image *img = &p->image;
-    int height, width;
+    gr_image *masks[1] = { &p->mask };
 
-    if (smaller_size(img, p->config->resize, &height, &width)) {
-        GR_TRY(gr_image_shrink(&p->small, img, height, width, &p->tmp));
-        img = &p->small;
-    } else if (p->image_bytes.len > 0) {
+    *smaller = p->smaller && img->height > p->config->resize && img->width > p->config->resize;
+    if (!*smaller)
         return GR_OK;
-    }
-    clear(&p->image_bytes);
-    return was_jpeg ? gr_jpeg_encode(img, &p->image_bytes)
-                    : gr_png_write(img, false, &p->image_bytes);
+    return gr_augment_apply(p->smaller, (gr_augment_key){ 0 }, &p->image, masks,
+                            p->ds->has_masks ? 1 : 0);
 }
 
-static gr_status make_mask(packer *p)
+/* What is stored: the file's bytes if there is one and it keeps its size. */
+static gr_status make_image(packer *p, bool smaller)
 {
-    const gr_image *img = &p->mask;
-    int height, width;
+    bool was_jpeg = gr_jpeg_is(p->image_bytes.str, p->image_bytes.len);
 
-    if (smaller_size(img, p->config->resize, &height, &width)) {
-        GR_TRY(gr_image_pick(&p->small, img, height, width));
-        img = &p->small;
-    } else if (p->mask_bytes.len > 0) {
+    if (!smaller && p->image_bytes.len > 0)
         return GR_OK;
-    }
+    clear(&p->image_bytes);
+    return was_jpeg ? gr_jpeg_encode(&p->image, &p->image_bytes)
+                    : gr_png_write(&p->image, false, &p->image_bytes);
+}
+
+static gr_status make_mask(packer *p, bool smaller)
+{
+    if (!p->ds->has_masks || (!smaller && p->mask_bytes.len > 0))
+        return GR_OK;
     clear(&p->mask_bytes);
-    return gr_png_write(img, p->ds->mask_as == GR_IMAGE_LABELS, &p->mask_bytes);
+    return gr_png_write(&p->mask, p->ds->mask_as == GR_IMAGE_LABELS, &p->mask_bytes);
 }
 
 static gr_status make_sample(packer *p, int64_t i)
 {
+    bool smaller = false;
+
     clear(&p->image_bytes);
     clear(&p->mask_bytes);
     GR_TRY(load_image(p, i));
@@ -112,9 +103,10 @@ static gr_status make_sample(packer *p, int64_t i)
         if (p->image.height != p->mask.height || p->image.width != p->mask.width)
             return gr_fail(GR_ERR_FORMAT, "the image has %d x %d pixels, its mask %d x %d",
                            p->image.width, p->image.height, p->mask.width, p->mask.height);
-        GR_TRY(make_mask(p));
     }
-    GR_TRY(make_image(p));
+    GR_TRY(shrink(p, &smaller));
+    GR_TRY(make_mask(p, smaller));
+    GR_TRY(make_image(p, smaller));
     if (p->image_bytes.len > UINT32_MAX || p->mask_bytes.len > UINT32_MAX)
         return gr_fail(GR_ERR_FORMAT, "files of more than 4 GiB are not packed");
     return GR_OK;
@@ -237,6 +229,15 @@ static gr_status check_config(const gr_pack_config *c)
     return GR_OK;
 }
 
+/* The shorter side to `resize`, nothing by chance. */
+static gr_status make_smaller(packer *p)
+{
+    const double side = p->config->resize;
+    const gr_transform resize = { .name = "RESIZE", .numbers = &side, .n_numbers = 1 };
+
+    return p->config->resize > 0 ? gr_augment_create(&p->smaller, &resize, 1, true) : GR_OK;
+}
+
 gr_status gr_pack(const gr_pack_config *config, gr_pack_result *out)
 {
     packer p = { .config = config,
@@ -245,17 +246,18 @@ gr_status gr_pack(const gr_pack_config *config, gr_pack_result *out)
 
     GR_TRY(check_config(config));
     GR_TRY(gr_dataset_open(&p.ds, &config->source));
-    st = check_out(config->out);
+    st = make_smaller(&p);
+    if (st == GR_OK)
+        st = check_out(config->out);
     if (st == GR_OK)
         st = write_shards(&p);
     if (st == GR_OK)
         *out = p.result;
     gr_dataset_destroy(p.ds);
+    gr_augment_destroy(p.smaller);
     gr_text_fini(&p.image_bytes);
     gr_text_fini(&p.mask_bytes);
     gr_image_fini(&p.image);
     gr_image_fini(&p.mask);
-    gr_image_fini(&p.small);
-    gr_image_fini(&p.tmp);
     return st;
 }

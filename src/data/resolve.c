@@ -45,8 +45,13 @@ static const char *const *part_names(const char *split)
     return NULL;
 }
 
-/* dir/name made of the first of `names` for which a folder (or file) is there; `pattern` holds
- * one %s. NULL: none is. */
+bool gr_is_part_name(const char *name)
+{
+    return part_names(name) != NULL;
+}
+
+/* dir/ + before + name + after, of the first of `names` for which that is there. NULL: none
+ * is. */
 typedef bool looks(const char *path);
 
 static const char *first_of(resolver *r, const char *dir, const char *before,
@@ -393,7 +398,7 @@ static gr_status resolve_cifar(resolver *r, bool *found)
     static words folders10 = { "cifar-10-batches-bin", NULL };
     static words folders100 = { "cifar-100-binary", NULL };
     const char *inner = folder_in(r, r->config->path, fine ? folders100 : folders10);
-    const char *dir = inner ? inner : r->config->path, *name = dir;
+    const char *dir = inner ? inner : r->config->path, *name;
 
     if (part_names(r->config->split) == parts[1].names) {
         not_found("validation part of CIFAR; divide the training part", dir);

@@ -72,13 +72,14 @@ gr_status gr_tokens_read(const gr_tokens *t, int64_t at, int64_t n, int64_t n_vo
         return gr_fail(GR_ERR_ARG, "'%s' has %lld tokens; %lld from place %lld on are not there",
                        t->path, (long long)t->n, (long long)n, (long long)at);
     for (int64_t i = 0; i < n; i++) {
-        const uint8_t *p = t->map.mem + (size_t)(at + i) * (size_t)t->token_bytes;
+        int64_t place = at + i;
+        const uint8_t *p = t->map.mem + (size_t)place * (size_t)t->token_bytes;
         int64_t token = t->token_bytes == 2 ? p[0] | p[1] << 8 : (int64_t)gr_le32(p);
 
         if (n_vocab > 0 && token >= n_vocab)
             return gr_fail(GR_ERR_FORMAT,
                            "'%s': token %lld at place %lld, but the vocabulary has %lld", t->path,
-                           (long long)token, (long long)(at + i), (long long)n_vocab);
+                           (long long)token, (long long)place, (long long)n_vocab);
         dst[i] = token;
     }
     return GR_OK;

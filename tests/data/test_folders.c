@@ -56,6 +56,9 @@ static void test_classes(void)
     data_put_text("pets/train/cat/.hidden.png", "no image");
     data_put_image("pets/val/dog/d.png", 2, 2, 3, 5);
     refused(c, GR_ERR_ARG, "say which one");
+    c.format = GR_FORMAT_FOLDER;
+    refused(c, GR_ERR_ARG, "say which one");
+    c.format = GR_FORMAT_AUTO;
     c.split = "train";
     ds = opened(c);
     GR_CHECK_EQ(gr_dataset_format(ds), GR_FORMAT_FOLDER);

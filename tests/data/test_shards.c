@@ -33,7 +33,7 @@ static void make_pets(void)
     data_put_image("pets/cat/2.png", 4, 6, 3, 2);
     data_put_jpeg("pets/dog/3.jpg", 40, 60, 3);
     data_put_image("pets/emu/4.png", 20, 9, 1, 4);
-    data_put_image("pets/emu/5.png", 8, 8, 4, 5);
+    data_put_image("pets/emu/5.png", 18, 24, 4, 5);
 }
 
 static void test_round(void)
@@ -203,7 +203,10 @@ static gr_status pack_and_read(void *arg)
     data_remove("packed_poor");
     GR_TRY_GOTO(st, gr_pack(&c, &r), end);
     GR_TRY_GOTO(st, gr_dataset_open(&ds, &packed), end);
-    st = gr_dataset_image(ds, 2, &img);
+    GR_TRY_GOTO(st, gr_dataset_image(ds, 2, &img), end);
+    GR_CHECK(img.height == 16 && img.width == 24 && img.channels == 3);
+    GR_TRY_GOTO(st, gr_dataset_image(ds, 4, &img), end);
+    GR_CHECK(img.height == 16 && img.width == 21 && img.channels == 4);
 end:
     gr_image_fini(&img);
     gr_dataset_destroy(ds);

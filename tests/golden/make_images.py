@@ -158,26 +158,10 @@ def pngs():
     note("gray_as_rgb.png", "labels", rgb[..., 0])
 
 
-def sizes():
-    """resize.txt: file, filter, then height, width, channels and checksum of the result."""
-    out = []
-    for name, sizes in (("rgb_444.jpg", ((20, 26), (41, 7), (5, 53), (1, 1), (40, 52))),
-                        ("gray.png", ((11, 15), (22, 31)))):
-        image = Image.open(os.path.join(OUT, name))
-        for h, w in sizes:
-            for how, number in (("bilinear", Image.BILINEAR), ("nearest", Image.NEAREST)):
-                a = np.asarray(image.resize((w, h), number))
-                c = a.shape[2] if a.ndim == 3 else 1
-                out.append(f"{name} {how} {h} {w} {c} {zlib.crc32(a.tobytes()):08x}")
-    return out
-
-
 def main():
     os.makedirs(OUT, exist_ok=True)
     jpegs()
     pngs()
-    with open(os.path.join(OUT, "resize.txt"), "w", encoding="ascii") as f:
-        f.write("\n".join(sizes()) + "\n")
     with open(os.path.join(OUT, "images.txt"), "w", encoding="ascii") as f:
         f.write("\n".join(lines) + "\n")
     print(f"{len(lines)} lines", file=sys.stderr)
