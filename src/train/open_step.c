@@ -24,6 +24,7 @@ static gr_status make_step(gr_trainer *t)
 {
     static const char *const groups[] = { "auto", "nccl", "ipc" }; /* gr_group_kind */
     gr_param_group no_decay = { .match = t->o.no_decay, .lr_scale = 1, .weight_decay = 0 };
+    static const gr_dtype wire[] = { GR_F32, GR_BF16, GR_F16 }; /* gr_wire_dtype */
     gr_step_config c = GR_STEP_CONFIG_INIT;
 
     c.trace = t->recipe->trace;
@@ -44,6 +45,8 @@ static gr_status make_step(gr_trainer *t)
     c.freeze = t->o.freeze;
     c.check_every = (int)t->o.check_every;
     c.zero = (int)t->o.zero;
+    c.sync_bn = t->o.sync_bn;
+    c.grad_dtype = wire[t->o.grad_dtype];
     c.ema_decay = t->o.ema_decay;
     c.recompute = (gr_recompute)t->o.recompute;
     c.memory_limit = (size_t)t->o.memory_limit;

@@ -4,6 +4,7 @@
 #include "base/outfile.h"
 #include "graph/vars.h"
 #include "step/inspect.h"
+#include "train/layers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,6 +37,16 @@ static void add_row(gr_text *out, const gr_var *v, totals *sum)
                  gr_shape_text(&v->shape, shape, sizeof(shape)), gr_dtype_name(v->dtype), n, what);
 }
 
+static gr_status add_layers(const gr_trainer *t, const gr_vars *vars, gr_text *out)
+{
+    const gr_graph *g = gr_step_first_graph(t->step);
+
+    gr_text_add(out, "layers, with the arithmetic of one sample forward\n");
+    GR_TRY(gr_layers_text(g, vars, t->o.batch_size, out));
+    gr_text_add(out, "\n");
+    return GR_OK;
+}
+
 static gr_status make_text(const gr_trainer *t, gr_text *out)
 {
     const gr_vars *vars = gr_step_vars(t->step);
@@ -50,6 +61,7 @@ static gr_status make_text(const gr_trainer *t, gr_text *out)
                  "\ntrainable parameters %" PRId64 "\nfrozen parameters    %" PRId64
                  "\nbuffers              %" PRId64 "\nstate, with optimiser %" PRId64 " bytes\n\n",
                  sum.trainable, sum.frozen, sum.buffers, sum.n_bytes);
+    GR_TRY(add_layers(t, vars, out));
     GR_TRY(gr_step_describe(t->step, &how));
     gr_text_add(out, how);
     free(how);

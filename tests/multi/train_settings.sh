@@ -67,6 +67,16 @@ train 2 sched --n_train 96 --batch_size 8 --epochs 2 --optimizer sgd --momentum 
 train 1 amp --n_train 96 --batch_size 8 --epochs 1 --use_amp || fail amp
 says amp "Precision: bf16"
 
+# The exchange: optimiser state cut up gives the same numbers, half floats others; parameters
+# are compared (P34).
+numbers() { sed 's/, "\(samples_per_s\|[a-z]*_share\)": [^,}]*//g' "$1/metrics.jsonl"; }
+wire=(--n_train 96 --batch_size 8 --epochs 2 --log_every 1 --check_every 3)
+train 3 whole "${wire[@]}" || fail whole
+train 3 zero "${wire[@]}" --zero 1 || fail zero
+train 3 half "${wire[@]}" --grad_dtype bf16 --sync_bn || fail half
+diff <(numbers whole) <(numbers zero) || fail "zero: other numbers"
+! diff <(numbers whole) <(numbers half) >diff.log || fail "grad_dtype does nothing"
+
 # The file STOP ends a run in order, on all ranks, and is gone afterwards.
 train 2 stop --n_train 96 --batch_size 8 --epochs 100000000 --log_every 1000000 &
 pid=$!
