@@ -212,6 +212,83 @@ static void test_areas(void)
     }
 }
 
+/* Random lists on images of any size and channels: one pipeline must give the pixels that the
+ * operations give one by one, and image and mask have one size. */
+static const gr_transform any_op[] = {
+    { "RESIZE", (double[]){ 7, 40 }, 2 },
+    { "RESIZE", (double[]){ 33 }, 1 },
+    { "RESIZE", (double[]){ 60, 3 }, 2 },
+    { "CENTER_CROP", (double[]){ 5 }, 1 },
+    { "CENTER_CROP", (double[]){ 30, 2 }, 2 },
+    { "CENTER_CROP", (double[]){ 21, 44 }, 2 },
+    { "HFLIP", (double[]){ 1 }, 1 },
+    { "VFLIP", (double[]){ 1 }, 1 },
+    { "ROTATION", (double[]){ 33, 33 }, 2 },
+    { "ROTATION", (double[]){ -100, -100 }, 2 },
+    { "ROTATION", (double[]){ 180, 180 }, 2 },
+    { "GAUSSIAN_BLUR", (double[]){ 3 }, 1 },
+    { "GAUSSIAN_BLUR", (double[]){ 11, 4 }, 2 },
+    { "INVERT", (double[]){ 1 }, 1 },
+    { "RANDOM_SCALE", (double[]){ 1.7, 1.7 }, 2 },
+    { "RANDOM_SCALE", (double[]){ 0.3, 0.3 }, 2 },
+};
+#define N_ANY (sizeof(any_op) / sizeof(any_op[0]))
+
+static uint32_t random_state = 12345;
+
+static int random_below(int n)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (int)(random_state >> 8) % n;
+}
+
+static void fill_randomly(gr_image *img, int h, int w, int channels)
+{
+    GR_CHECK_OK(gr_image_reserve(img, h, w, channels));
+    for (int i = 0; i < h * w * channels; i++)
+        img->px[i] = (uint8_t)random_below(256);
+}
+
+static void check_list(const gr_transform *list, int n)
+{
+    gr_image img = GR_IMAGE_INIT, mask = GR_IMAGE_INIT, one = GR_IMAGE_INIT,
+             one_mask = GR_IMAGE_INIT;
+    gr_image *masks = &mask, *one_masks = &one_mask;
+    gr_augment *a = made(list, n, false);
+
+    fill_randomly(&img, 1 + random_below(40), 1 + random_below(40), 1 + random_below(4));
+    fill_randomly(&mask, img.height, img.width, 1);
+    GR_CHECK_OK(gr_image_copy(&one, &img));
+    GR_CHECK_OK(gr_image_copy(&one_mask, &mask));
+    GR_CHECK_OK(gr_augment_apply(a, (gr_augment_key){ 0 }, &img, &masks, 1));
+    gr_augment_destroy(a);
+    for (int i = 0; i < n; i++) {
+        a = made(&list[i], 1, false);
+        GR_CHECK_OK(gr_augment_apply(a, (gr_augment_key){ 0 }, &one, &one_masks, 1));
+        gr_augment_destroy(a);
+    }
+    GR_CHECK(img.height == one.height && img.width == one.width);
+    GR_CHECK(img.height == mask.height && img.width == mask.width);
+    GR_CHECK(memcmp(img.px, one.px, (size_t)(img.height * img.width * img.channels)) == 0);
+    GR_CHECK(memcmp(mask.px, one_mask.px, (size_t)(img.height * img.width)) == 0);
+    gr_image_fini(&img);
+    gr_image_fini(&mask);
+    gr_image_fini(&one);
+    gr_image_fini(&one_mask);
+}
+
+static void test_any_list(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        gr_transform list[6];
+        int n = 1 + random_below(6);
+
+        for (int k = 0; k < n; k++)
+            list[k] = any_op[random_below((int)N_ANY)];
+        check_list(list, n);
+    }
+}
+
 static const gr_transform training[] = {
     { "RANDOM_SCALE", (double[]){ 0.5, 2 }, 2 },
     { "ROTATION", (double[]){ -10, 10, 0.5 }, 3 },
@@ -569,6 +646,7 @@ int main(void)
 
     test_golden();
     test_areas();
+    test_any_list();
     test_alignment();
     test_keys();
     test_threads();

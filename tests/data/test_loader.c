@@ -246,6 +246,40 @@ static void test_counts(void)
     gr_order_source_destroy(source);
 }
 
+/* Batches of many lengths: samples lie as far apart as their batch is long (P21). */
+static void test_lengths(void)
+{
+    int64_t lengths[60];
+
+    for (int i = 0; i < 60; i++)
+        lengths[i] = 1 + i * 37 % 50;
+    for (int n_workers = 0; n_workers < 4; n_workers += 3) {
+        gr_bucket_config bc = {
+            .lengths = lengths, .n_samples = 60, .max_tokens = 100, .round_to = 8, .rank = { 0, 1 }
+        };
+        gr_order_source *source;
+        world w = { .broken = { 7 }, .n_broken = 1 };
+        gr_loader_config c;
+        const gr_loaded *b;
+        gr_loader *l;
+
+        GR_CHECK_OK(gr_order_bucketed(&source, &bc));
+        c = config_of(&w, source, n_workers);
+        c.policy = GR_LOAD_DROP;
+        GR_CHECK_OK(gr_loader_create(&l, &c));
+        GR_CHECK_OK(gr_loader_seek(l, 0, 0));
+        for (int64_t i = 0; i < 3 * gr_loader_batches(l); i++) {
+            GR_CHECK_OK(gr_loader_next(l, &b));
+            GR_CHECK(b->n * b->length <= 100 && b->length % 8 == 0);
+            for (int64_t k = 0; k < b->n; k++)
+                GR_CHECK(lengths[b->index[k]] <= b->length && b->index[k] != 7);
+            check_contents(b);
+        }
+        gr_loader_destroy(l);
+        gr_order_source_destroy(source);
+    }
+}
+
 /* ---- samples that do not load ---- */
 
 static void test_failure(void)
@@ -564,6 +598,7 @@ int main(void)
     test_rollover();
     test_seek_again();
     test_counts();
+    test_lengths();
     test_failure();
     test_replace();
     test_nothing_loads();

@@ -1,10 +1,9 @@
-/* Orders: exact shards (P36), weights, buckets with a token budget (P21), and batch plans. */
+/* Orders: exact shards (P36), weights, buckets with a token budget (P21). */
 #include "data/order.h"
 
 #include "alloc_fail.h"
 #include "base/random.h"
 #include "check.h"
-#include "data/batch_plan.h"
 #include "data/sampler.h"
 
 /* ---- exact ---- */
@@ -308,61 +307,6 @@ static gr_status whole_life(void *arg)
     return st;
 }
 
-/* ---- plans ---- */
-
-static void test_plans(void)
-{
-    gr_batch_plan p = { .n_samples = 100, .batch_size = 8, .accumulate = 1, .n_ranks = 4 };
-    int64_t steps;
-
-    GR_CHECK_OK(gr_batch_plan_steps(&p, &steps));
-    GR_CHECK_EQ(steps, 4); /* 25 a rank: 8, 8, 8, 1 */
-    p.drop_last = true;
-    GR_CHECK_OK(gr_batch_plan_steps(&p, &steps));
-    GR_CHECK_EQ(steps, 3);
-    p.accumulate = 2;
-    GR_CHECK_OK(gr_batch_plan_steps(&p, &steps));
-    GR_CHECK_EQ(steps, 1);
-    p.accumulate = 4;
-    GR_CHECK_FAILS(gr_batch_plan_steps(&p, &steps), GR_ERR_ARG,
-                   "100 samples make no step per epoch with batch 8 x 4 ranks x 4 accumulation = "
-                   "128: the largest batch size that works is 6");
-    p.accumulate = 1;
-    p.batch_size = 64;
-    GR_CHECK_FAILS(gr_batch_plan_steps(&p, &steps), GR_ERR_ARG,
-                   "100 samples are fewer than batch 64 x 4 ranks = 256: the largest batch size "
-                   "that works is 25");
-    p.batch_size = 25;
-    GR_CHECK_OK(gr_batch_plan_steps(&p, &steps));
-    p.n_samples = 3;
-    GR_CHECK_FAILS(gr_batch_plan_steps(&p, &steps), GR_ERR_ARG, "use at most 3 ranks");
-    p.n_samples = 8;
-    p.accumulate = 5;
-    GR_CHECK_FAILS(gr_batch_plan_steps(&p, &steps), GR_ERR_ARG, "at most 2 accumulation steps");
-    p.n_samples = 0;
-    GR_CHECK_FAILS(gr_batch_plan_steps(&p, &steps), GR_ERR_ARG, "data set is empty");
-}
-
-static void test_padding(void)
-{
-    gr_batch_plan p = { .n_samples = 9, .batch_size = 1, .accumulate = 1, .n_ranks = 4 };
-    gr_text text = GR_TEXT_INIT;
-
-    gr_batch_plan_warn(&p, &text);
-    GR_CHECK_STR(gr_text_str(&text),
-                 "3 of 9 samples (33%) come twice in every epoch, so that each of 4 ranks has 3; "
-                 "--drop_last leaves 1 out instead");
-    gr_text_fini(&text);
-    p.n_samples = 30; /* 2 of 30 */
-    gr_batch_plan_warn(&p, &text);
-    GR_CHECK_STR(gr_text_str(&text), "");
-    p.n_samples = 9;
-    p.drop_last = true;
-    gr_batch_plan_warn(&p, &text);
-    GR_CHECK_STR(gr_text_str(&text), "");
-    gr_text_fini(&text);
-}
-
 int main(void)
 {
     test_exact();
@@ -375,8 +319,6 @@ int main(void)
     test_bucket_singles();
     test_bucket_exact();
     test_bucket_arguments();
-    test_plans();
-    test_padding();
     GR_CHECK(gr_alloc_fail_each(whole_life, NULL) > 4);
     return 0;
 }
