@@ -26,7 +26,9 @@ soak:
 	@tools/setup.sh test
 	@tools/build.sh dev
 	@mkdir -p build/dev/scratch/soak && cd build/dev/scratch/soak && \
-	    GR_BIN=$(CURDIR)/build/dev/bin GR_SOURCE=$(CURDIR) bash $(CURDIR)/tests/launch/soak.sh 100
+	    GR_BIN=$(CURDIR)/build/dev/bin GR_SOURCE=$(CURDIR) bash $(CURDIR)/tests/launch/soak.sh 100 && \
+	    $(CURDIR)/build/dev/tests/test_ckpt_kill 500 && \
+	    GR_BIN=$(CURDIR)/build/dev/bin bash $(CURDIR)/tests/multi/train_kill.sh 100
 
 lint:
 	@tools/setup.sh lint
@@ -49,7 +51,8 @@ help:
 	@echo "make            build the release preset into build/release"
 	@echo "make demo       train a small network here, in under a minute"
 	@echo "make test       all tests; then again under the sanitizers"
-	@echo "make soak       100 jobs, started and killed at random: nothing is left behind"
+	@echo "make soak       jobs started and killed at random, hundreds: nothing is left behind,"
+	@echo "                and every checkpoint is whole"
 	@echo "make lint       formatting and static analysis"
 	@echo "make bench      the benchmarks"
 	@echo "make install    into PREFIX (now $(PREFIX)), below DESTDIR if set"

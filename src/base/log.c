@@ -7,13 +7,17 @@
  * (3) An area's level is a number; what is not above it passes. Without GR_LOG that is
  *     info on rank 0 and warn elsewhere. An area named in GR_LOG has the level given
  *     there on every rank: who asks for debug lines wants them from the rank that hangs.
+ * (4) A file beside stderr (gr_log_to_file) is one descriptor, read without a lock: it is
+ *     opened while threads run, and closed when none logs any more.
  */
 #include "base/log.h"
 
 #include "base/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +42,7 @@ static const char level_letters[] = { 'E', 'W', 'I', 'D' };
 #define N_LEVELS ((int)(sizeof(level_names) / sizeof(level_names[0])))
 
 static int log_rank;
+static _Atomic int log_file = -1;
 static gr_log_level levels[GR_LOG_AREA_COUNT] = {
 #define X(id, name) GR_LEVEL_INFO,
     GR_LOG_AREA_MAP(X)
@@ -127,10 +132,32 @@ void gr_log_set_level(gr_log_level level)
         levels[i] = level;
 }
 
-bool gr_log_wants(gr_log_area area, gr_log_level level)
+gr_status gr_log_to_file(const char *path)
+{
+    int fd = -1, old;
+
+    if (path) {
+        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return gr_fail(GR_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+    }
+    old = atomic_exchange(&log_file, fd);
+    if (old >= 0)
+        close(old); /* what is not on the disk by now has no place left to be missed */
+    return GR_OK;
+}
+
+/* Does stderr get it? */
+static bool shows(gr_log_area area, gr_log_level level)
 {
     GR_BUG_IF((unsigned)area >= GR_LOG_AREA_COUNT || (int)level >= N_LEVELS);
     return level <= levels[area];
+}
+
+bool gr_log_wants(gr_log_area area, gr_log_level level)
+{
+    return shows(area, level) ||
+           (level <= GR_LEVEL_INFO && atomic_load_explicit(&log_file, memory_order_relaxed) >= 0);
 }
 
 /* The text of a line is cut rather than split, and control characters become spaces:
@@ -150,13 +177,36 @@ static size_t finish_line(char *line, size_t head, int would)
     return len + 1;
 }
 
+/* A log that cannot be written has no place left to say so. */
+static void write_line(int fd, const char *line, size_t len)
+{
+    ssize_t n;
+
+    do
+        n = write(fd, line, len);
+    while (n < 0 && errno == EINTR);
+}
+
+void gr_log_keep(const char *text)
+{
+    int fd = atomic_load_explicit(&log_file, memory_order_relaxed);
+    gr_text line = GR_TEXT_INIT;
+
+    if (fd < 0)
+        return;
+    gr_text_addf(&line, "%s\n", text);
+    if (gr_text_status(&line) == GR_OK)
+        write_line(fd, line.str, line.len);
+    gr_text_fini(&line);
+}
+
 void gr_log_write(gr_log_area area, gr_log_level level, const char *fmt, ...)
 {
+    int fd = atomic_load_explicit(&log_file, memory_order_relaxed);
     char line[LINE_BYTES];
     struct timespec t;
     va_list args;
     size_t len;
-    ssize_t n;
     int head;
 
     if (!gr_log_wants(area, level))
@@ -168,8 +218,8 @@ void gr_log_write(gr_log_area area, gr_log_level level, const char *fmt, ...)
     len = finish_line(line, (size_t)head,
                       vsnprintf(line + head, sizeof(line) - (size_t)head, fmt, args));
     va_end(args);
-    do
-        n = write(STDERR_FILENO, line, len);
-    while (n < 0 && errno == EINTR);
-    /* A log that cannot be written has no place left to say so. */
+    if (shows(area, level))
+        write_line(STDERR_FILENO, line, len);
+    if (fd >= 0)
+        write_line(fd, line, len);
 }

@@ -48,6 +48,14 @@ typedef enum gr_log_level {
 gr_status gr_log_setup(int rank) GR_MUST_CHECK;
 /* A level for all areas on all ranks, over gr_log_setup(); GR_LOG wins over it. */
 void gr_log_set_level(gr_log_level level);
+/*
+ * From here on lines go to a file as well (made if need be, appended to), and info lines of
+ * every rank, whatever the levels say. NULL ends that. GR_ERR_IO: it cannot be opened, and the
+ * log is as before. One thread calls this; others may log meanwhile, but for the end.
+ */
+gr_status gr_log_to_file(const char *path) GR_MUST_CHECK;
+/* A line for the file alone, if there is one: what people have read elsewhere. */
+void gr_log_keep(const char *text);
 GR_API bool gr_log_wants(gr_log_area area, gr_log_level level);
 GR_API void gr_log_write(gr_log_area area, gr_log_level level, const char *fmt, ...)
     GR_PRINTF(3, 4);

@@ -17,6 +17,7 @@
 void gr_trainer_say(gr_trainer *t, const char *fmt, ...)
 {
     va_list args;
+    char line[GR_ERROR_TEXT];
 
     if (!gr_trainer_writes(t))
         return;
@@ -26,6 +27,10 @@ void gr_trainer_say(gr_trainer *t, const char *fmt, ...)
     va_end(args);
     fputc('\n', t->command->out);
     gr_progress_flush(&t->progress);
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    gr_log_keep(line);
 }
 
 const char *gr_bytes_text(size_t n_bytes, char text[GR_BYTES_TEXT])

@@ -139,6 +139,12 @@ static gr_ckpt_as names_of(const gr_trainer *t)
                          .best = t->is_best && t->o.save_best };
 }
 
+/* At the end of a run there may be no reason but that it ends. */
+static bool is_wanted(const gr_trainer *t, const gr_ckpt_as *as)
+{
+    return t->o.save_last || as->epoch >= 0 || as->step >= 0 || as->best;
+}
+
 static gr_status fill(gr_trainer *t)
 {
     gr_save_part part = t->o.trainable_only ? GR_SAVE_TRAINABLE : GR_SAVE_ALL;
@@ -169,7 +175,7 @@ gr_status gr_trainer_save(gr_trainer *t)
     gr_ckpt_as as = names_of(t);
     gr_status st;
 
-    if (t->saved_at == t->at && !t->is_best)
+    if ((t->saved_at == t->at && !t->is_best) || !is_wanted(t, &as))
         return GR_OK;
     GR_TRY(wait_together(t));
     t->saved_at = t->at;

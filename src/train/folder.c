@@ -4,6 +4,7 @@
  *     config.yaml         every setting, as resolved
  *     model_summary.txt   parameters, memory, kernels
  *     metrics.jsonl, metrics.csv, tensorboard/, plots/, wandb/
+ *     logs/rank_<N>.log   what each rank had to say
  *     checkpoints/        last, best_model, checkpoint_epoch_<N>, checkpoint_step_<N>
  *     lock                locked while a process uses the folder; holds its number
  *     launch              the launch that began it, for its restarts
@@ -204,6 +205,27 @@ void gr_trainer_release_folder(gr_trainer *t)
     if (t->lock >= 0)
         close(t->lock);
     t->lock = -1;
+}
+
+/* ---- logs ---- */
+
+/* Each rank writes its own, also where the folder is not that of rank 0 (another host). One
+ * that cannot be written is no reason to end. */
+void gr_trainer_open_log(gr_trainer *t)
+{
+    char head[80];
+    const char *folder = path_in(t, "logs");
+    const char *path = gr_arena_printf(t->arena, "%s/logs/rank_%d.log", t->folder, t->rank);
+
+    if (!folder || !path)
+        return;
+    if (gr_make_folders(folder) != GR_OK || gr_log_to_file(path) != GR_OK) {
+        gr_log(TRAIN, WARN, "no log of rank %d in the run's folder: %s", t->rank,
+               gr_error_message());
+        return;
+    }
+    snprintf(head, sizeof(head), "rank %d of %d, process %d", t->rank, t->n_ranks, (int)getpid());
+    gr_log_keep(head);
 }
 
 /* ---- room ---- */

@@ -7,6 +7,7 @@
 #include "train/trainer.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "comm/pg.h"
 #include "train/stop.h"
 
@@ -120,7 +121,7 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
 
 /* ---- records ---- */
 
-static void show_progress(gr_trainer *t)
+static void show_progress(gr_trainer *t, bool is_record)
 {
     const gr_pace *p = &t->pace;
     int64_t epoch = epoch_of(t, t->at - 1);
@@ -139,6 +140,13 @@ static void show_progress(gr_trainer *t)
                            .left_s = per_step * (double)(t->end - t->at) };
 
     gr_progress_show(&t->progress, &v);
+    if (is_record) {
+        gr_text line = GR_TEXT_INIT;
+
+        gr_progress_format(&v, &line);
+        gr_log_keep(gr_text_str(&line));
+        gr_text_fini(&line);
+    }
 }
 
 static void write_record(gr_trainer *t)
@@ -170,7 +178,7 @@ static gr_status record(gr_trainer *t)
         return GR_OK;
     GR_TRY(gr_step_get_stats(t->step, &t->stats));
     write_record(t);
-    show_progress(t);
+    show_progress(t, true);
     return GR_OK;
 }
 
@@ -309,7 +317,7 @@ static gr_status step_and_after(gr_trainer *t)
     if (records_at(t, next))
         GR_TRY(record(t));
     else if (gr_trainer_writes(t) && gr_progress_due(&t->progress))
-        show_progress(t);
+        show_progress(t, false);
     GR_TRY(advise(t));
     if (evaluates_at(t, next))
         GR_TRY(evaluate(t));

@@ -147,6 +147,7 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
 {
     GR_TRY(gr_trainer_begin(t, c, GR_TASK_TRAIN));
     GR_TRY(gr_trainer_claim_folder(t));
+    gr_trainer_open_log(t);
     GR_TRY(gr_trainer_load(t));
     GR_TRY(gr_rate_batch(&t->o, t->n_ranks));
     GR_TRY(gr_trainer_open_data(t));
@@ -163,6 +164,7 @@ void gr_trainer_close(gr_trainer *t)
 {
     gr_trainer_close_track(t, 1);
     gr_trainer_close_writer(t);
+    GR_IGNORE(gr_log_to_file(NULL)); /* ends it; nothing to fail */
     gr_trainer_release_folder(t);
     gr_text_fini(&t->notes);
     gr_snapshot_destroy(t->resumed);
@@ -186,6 +188,8 @@ gr_status gr_trainer_end(gr_trainer *t, gr_status st)
     /* The others learn why this rank goes, instead of only that it went. */
     if (st != GR_OK && st != GR_ERR_PEER && st != GR_ERR_STOPPED && !t->told_all)
         gr_pg_abort(t->pg, gr_error_message());
+    if (st != GR_OK)
+        gr_log_keep(gr_error_message());
     gr_error_take(&error, st); /* closing may fail in its turn and leave another text */
     gr_trainer_close_track(t, st == GR_OK ? 0 : 1);
     gr_trainer_close(t);

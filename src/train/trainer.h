@@ -143,6 +143,7 @@ gr_status gr_trainer_plan_shape(gr_trainer *t, bool training, int64_t n) GR_MUST
 /* folder.c: the run's folder, its lock, and room for checkpoints. */
 gr_status gr_trainer_claim_folder(gr_trainer *t) GR_MUST_CHECK;
 void gr_trainer_release_folder(gr_trainer *t);
+void gr_trainer_open_log(gr_trainer *t);
 gr_status gr_trainer_check_room(gr_trainer *t) GR_MUST_CHECK; /* for all that is kept */
 /* For one more, when step saved_at (-1: none) is the newest on the disk. */
 gr_status gr_trainer_check_save(gr_trainer *t, int64_t saved_at) GR_MUST_CHECK;

@@ -108,8 +108,43 @@ static void wrong_words(void)
     GR_CHECK_FAILS(gr_log_setup(0), GR_ERR_ARG, "'' is no area");
 }
 
+static void of_rank_1(void)
+{
+    gr_log(COMM, INFO, "only in the file");
+    gr_log(COMM, DEBUG, "nowhere");
+    gr_log(COMM, WARN, "in both");
+    gr_log_keep("as it is");
+}
+
+/* Info lines of every rank go to a file, whatever stderr gets. */
+static void line_file(void)
+{
+    char text[8192], *end;
+    FILE *f;
+    size_t n;
+
+    (void)unlink("log.txt");
+    GR_CHECK_OK(gr_log_setup(1));
+    gr_log_keep("to no file");
+    GR_CHECK_FAILS(gr_log_to_file("absent/log.txt"), GR_ERR_IO, "absent/log.txt");
+    GR_CHECK_OK(gr_log_to_file("log.txt"));
+    capture(of_rank_1, text, sizeof(text));
+    GR_CHECK(strstr(text, "in both") && !strstr(text, "only in the file"));
+    GR_CHECK_OK(gr_log_to_file(NULL));
+    capture(of_rank_1, text, sizeof(text));
+    f = fopen("log.txt", "rb");
+    GR_CHECK(f != NULL);
+    n = fread(text, 1, sizeof(text) - 1, f);
+    text[n] = '\0';
+    GR_CHECK(fclose(f) == 0);
+    end = strstr(text, "I r1 COMM only in the file\n");
+    GR_CHECK(end && strstr(end, "W r1 COMM in both\nas it is\n"));
+    GR_CHECK_EQ(strlen(strstr(text, "as it is\n")), 9); /* and nothing after the end */
+}
+
 int main(void)
 {
+    line_file();
     ranks();
     line_format();
     selection();

@@ -12,6 +12,7 @@ train() { # FOLDER OPTION...
         --epochs 2 --log_every 1 --progress plain "${@:2}"
 }
 whole() { # FOLDER: its last checkpoint is there, and records are all that its metrics hold
+    [ -s "$1/logs/rank_0.log" ] && grep -q '^epoch 1/' "$1/logs/rank_0.log" || fail "$1: no log"
     [ -s "$1/checkpoints/last.safetensors" ] || fail "$1: no last checkpoint"
     ! grep -qv '^{"step": .*}$' "$1/metrics.jsonl" || fail "$1: text between the records"
 }
