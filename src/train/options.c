@@ -324,7 +324,7 @@ static gr_status init_saved(gr_train_options *o, const gr_recipe *recipe, const 
 }
 
 gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe, const char *saved,
-                                  int argc, char **argv)
+                                  bool trains, int argc, char **argv)
 {
     gr_train_options was = { 0 }, now = { 0 };
     gr_status st;
@@ -332,7 +332,8 @@ gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe, 
     GR_TRY_GOTO(st, init_saved(&was, recipe, saved, true), done);
     GR_TRY_GOTO(st, init_saved(&now, recipe, saved, false), done);
     GR_TRY_GOTO(st, gr_train_options_parse(&now, argc, argv), done);
-    GR_TRY_GOTO(st, gr_train_options_check_fixed(&was, &now), done);
+    if (trains)
+        GR_TRY_GOTO(st, gr_train_options_check_fixed(&was, &now), done);
     now.settings->before = o->settings;
     *o = now;
     now = (gr_train_options){ 0 };

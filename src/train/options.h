@@ -173,11 +173,11 @@ void gr_train_options_record(const gr_train_options *o, gr_record what, gr_text 
 /*
  * Settings for a resumed run: the recipe's defaults, over them what GR_RECORD_SAVE had
  * written, over them file, environment and words. GR_ERR_ARG when these change one that
- * decides which samples a step takes. On success *o is new, and its old texts live on; on
+ * decides which samples a step takes and the run trains on. On success *o is new, and its old texts live on; on
  * failure it is as it was.
  */
 gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe, const char *saved,
-                                  int argc, char **argv) GR_MUST_CHECK;
+                                  bool trains, int argc, char **argv) GR_MUST_CHECK;
 
 /* Rows by group, as --help shows them, with the values that *o has. */
 void gr_train_options_help(const gr_train_options *o, gr_text *out);

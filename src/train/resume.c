@@ -152,7 +152,8 @@ static gr_status take_settings(gr_trainer *t)
                        GR_KEY_CONFIG);
     if (strcmp(recipe, t->recipe->name) != 0)
         return gr_fail(GR_ERR_ARG, "the run is of recipe '%s', not '%s'", recipe, t->recipe->name);
-    return gr_train_options_resume(&t->o, t->recipe, config, t->argc, t->argv);
+    return gr_train_options_resume(&t->o, t->recipe, config, t->task == GR_TASK_TRAIN, t->argc,
+                                   t->argv);
 }
 
 gr_status gr_trainer_load(gr_trainer *t)

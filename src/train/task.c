@@ -94,7 +94,7 @@ static gr_status plan(gr_trainer *t, gr_split split)
     int64_t n = gr_eval_count(t->size[split], t->rank, t->n_ranks);
     int64_t batch = gr_trainer_batch_size(t, split);
 
-    GR_TRY(gr_trainer_plan_shape(t, true, 1));
+    GR_TRY(gr_trainer_plan_shape(t, true, 2)); /* batch norm has no statistics of one */
     GR_TRY(gr_trainer_restore_state(t));
     if (t->o.ema_decay > 0)
         GR_TRY(gr_step_use_ema(t->step, true));

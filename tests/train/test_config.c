@@ -508,7 +508,7 @@ static void test_round_trip(void)
     take_record(GR_RECORD_SAVE, &first);
     GR_CHECK(strstr(first.str, "\nfreeze = [\"a.*\", \"b c\"]\n"));
     GR_CHECK(strstr(first.str, "\nmodel.config.input_sizes = [1, 2]\n"));
-    GR_CHECK_OK(gr_train_options_resume(&o, &recipe, first.str, 0, NULL));
+    GR_CHECK_OK(gr_train_options_resume(&o, &recipe, first.str, true, 0, NULL));
     take_record(GR_RECORD_SAVE, &again);
     GR_CHECK_STR(first.str, again.str);
     GR_CHECK_STR(o.freeze, "a.*,b c");
@@ -528,16 +528,18 @@ static void test_resume(void)
     argc = split("--config test_config.yaml --keep 5", argv);
     write_file("epochs: 8\nlr: 0.25\n");
     GR_CHECK_OK(gr_train_options_resume(
-        &o, &recipe, "lr = 0.5\nepochs = 4\nseed = 3\nold_one = 7\n", argc, argv));
+        &o, &recipe, "lr = 0.5\nepochs = 4\nseed = 3\nold_one = 7\n", true, argc, argv));
     GR_CHECK_NEAR(o.lr, 0.25, 0); /* the file is stronger than the checkpoint */
     GR_CHECK_EQ(o.epochs, 8);
     GR_CHECK_EQ(o.seed, 3);
     check_origin("seed", "the checkpoint");
     write_file("seed: 4\n");
-    GR_CHECK_FAILS(gr_train_options_resume(&o, &recipe, "seed = 3\n", argc, argv), GR_ERR_ARG,
+    GR_CHECK_FAILS(gr_train_options_resume(&o, &recipe, "seed = 3\n", true, argc, argv), GR_ERR_ARG,
                    "'--seed' was 3 when the run began and is 4 now");
     GR_CHECK_EQ(o.seed, 3); /* as it was */
-    GR_CHECK_FAILS(gr_train_options_resume(&o, &recipe, "seed = x\n", 0, NULL), GR_ERR_ARG,
+    GR_CHECK_OK(gr_train_options_resume(&o, &recipe, "seed = 3\n", false, argc, argv));
+    GR_CHECK_EQ(o.seed, 4); /* a test or prediction may have its own */
+    GR_CHECK_FAILS(gr_train_options_resume(&o, &recipe, "seed = x\n", true, 0, NULL), GR_ERR_ARG,
                    "the checkpoint's setting 'seed': 'x' is no whole number");
 }
 

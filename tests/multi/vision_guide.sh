@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# The commands of the DDP guide, with gradrun for torchrun and gradus for main.py: train, test and
+# predict from configs/ddp_example.yaml, on one rank and on two. Results of test and predict do
+# not depend on the number of ranks (P35, P36).
+set -euo pipefail
+
+fail() { echo "FAILED: $*" >&2; tail -n 25 ./*.txt >&2; exit 1; }
+folder=$(mktemp -d "$PWD/run.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+export PATH=$GR_BIN:$PATH
+cp -r "$GR_SOURCE/configs" "$GR_SOURCE/run_ddp.sh" .
+
+# As written, but small. WORD...: more words.
+small=(--device cpu --epochs 1 --n_train 128 --n_eval 48 --batch_size 16)
+says() { grep -qE -- "$2" "$1" || fail "nothing like '$2' in $1"; }
+
+gradrun --nproc_per_node=2 gradus --config configs/ddp_example.yaml --task train "${small[@]}" \
+    >train2.txt 2>&1 || fail "training on two ranks"
+says train2.txt '^Training setup:$'
+says train2.txt '^  Distributed: True$'
+says train2.txt '^  World size: 2$'
+says train2.txt '^  Rank: 0, Local rank: 0$'
+says train2.txt 'accuracy [0-9.]+%'
+[ -d runs/ddp_example ] || fail "no folder of the run"
+
+for n in 1 2; do
+    gradrun --nproc_per_node=$n gradus --config configs/ddp_example.yaml --task test "${small[@]}" \
+        >"test$n.txt" 2>&1 || fail "test on $n ranks"
+    says "test$n.txt" 'accuracy'
+    gradrun --nproc_per_node=$n gradus --config configs/ddp_example.yaml --task predict \
+        "${small[@]}" --output "predicted$n" >"predict$n.txt" 2>&1 || fail "prediction on $n ranks"
+    [ -s "predicted$n/predictions.csv" ] || fail "no predictions of $n ranks"
+done
+cmp predicted1/predictions.csv predicted2/predictions.csv || fail "predictions depend on the ranks"
+[ "$(head -1 predicted1/predictions.csv)" = index,file,class,name,circle,ring,square ] ||
+    fail "header of the predictions"
+awk -F, 'NR > 1 && ($1 != NR - 2 || NF != 7 || $5 + $6 + $7 < 0.9999 || $5 + $6 + $7 > 1.0001) { bad = 1 }
+    END { exit bad || NR != 49 }' predicted1/predictions.csv || fail "rows of the predictions"
+diff <(grep -E '^  [a-z]' test1.txt) \
+    <(grep -E '^  [a-z]' test2.txt) ||
+    fail "the test's values depend on the ranks"
+
+# One rank without a launcher; the other configs; the script.
+gradus --config configs/ddp_quick_test.yaml --task train --device cpu --epochs 1 --n_train 256 \
+    --n_eval 64 >quick.txt 2>&1 || fail "the quick test"
+gradus train --config configs/shapes_segmentation.yaml --device cpu --n_train 32 --n_eval 8 \
+    >masks.txt 2>&1 || fail "training with masks"
+says masks.txt 'miou'
+gradrun --nproc_per_node=2 gradus --config configs/shapes_segmentation.yaml --task predict \
+    --device cpu --n_eval 8 --output masks >predict_masks.txt 2>&1 || fail "prediction of masks"
+[ "$(find masks -name '*.png' | wc -l)" = 8 ] || fail "masks as PNG"
+[ "$(wc -l <masks/predictions.csv)" = 9 ] || fail "rows of masks"
+NPROC=2 TASK=check ./run_ddp.sh "${small[@]}" --output_dir checked >script.txt 2>&1 ||
+    fail "run_ddp.sh"
