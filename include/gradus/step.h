@@ -78,17 +78,17 @@ typedef struct gr_step_config {
                                Results may differ in last bits from one run to the next */
     const char *choices;    /* what gr_step_choices() gave for an earlier run: taken instead of
                                measuring, so that a resumed run repeats its bits; or NULL */
-    int zero; /* state is cut up between ranks (ZeRO), on the CPU. 0: every rank has all of it.
-                 1: each has its share of moments and averages, updates the parameters that go with
-                 it, and gathers the others'. 2: of gradients, too, each keeps its share only; with
-                 accumulation they stay whole. The results are the same bits in any case. Saving,
-                 restoring and gr_step_use_ema() are collective then */
+    int zero;     /* state is cut up between ranks (ZeRO), on the CPU. 0: every rank has all of it.
+                     1: each has its share of moments and averages, updates the parameters that go with
+                     it, and gathers the others'. 2: of gradients, too, each keeps its share only; with
+                     accumulation they stay whole. The results are the same bits in any case. Saving,
+                     restoring and gr_step_use_ema() are collective then */
     bool sync_bn; /* batch norm by the statistics of all ranks' batches, forward and backward, in
                      every micro-step; not in evaluation */
     gr_dtype grad_dtype; /* of gradients between ranks: GR_F32, or GR_BF16 or GR_F16 for half the
                             bytes. They are f32 on each rank and added in f32; every rank gets
                             the same bits. f16 ends at 65504: updates that are not finite are
-                            skipped then. Not with zero */
+                            skipped then */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \

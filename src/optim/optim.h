@@ -21,6 +21,12 @@ typedef struct gr_update_config {
     const gr_update_shard *shard; /* each rank updates a part of every parameter; NULL: all */
 } gr_update_config;
 
+/* Whether every update waits for a look at all gradients. */
+static inline bool gr_update_has_control(const gr_update_config *c)
+{
+    return c->clip_norm > 0 || c->scale_loss || c->check_finite;
+}
+
 /* GR_ERR_ARG names the setting that is out of range. */
 gr_status gr_optim_check(const gr_optim *o) GR_MUST_CHECK;
 

@@ -289,7 +289,7 @@ gr_status gr_pass_update(gr_graph *g, const gr_update_config *c)
     if (!has_grads(g))
         return GR_OK;
     g->phase = GR_PHASE_UPDATE;
-    if (c->clip_norm > 0 || c->scale_loss || c->check_finite)
+    if (gr_update_has_control(c))
         GR_TRY(c->shard ? add_shard_control(&u) : add_control(&u));
     GR_TRY(add_counters(&u));
     node = gr_arena_array(g->arena, (size_t)n_params, sizeof(gr_node *));

@@ -18,8 +18,27 @@
 #include "pass/shard.h"
 
 #include "base/alloc.h"
+#include "op/collective/wire.h"
 
 #include <string.h>
+
+/* What is exchanged of a bucket: its gradients, or a row of 16 bits in their place. Returns the
+ * number of values, 0: the graph has failed. */
+static int on_the_wire(gr_graph *g, const gr_bucket *k, gr_value **grad)
+{
+    gr_wire_attr a = { .dtype = k->coll.dtype, .n_elem = (int64_t)k->coll.n_elem };
+    gr_value *row;
+
+    if (k->coll.dtype == GR_F32)
+        return k->n;
+    row = gr_wire_pack_add(g, &a, grad, k->n);
+    if (!row)
+        return 0;
+    row->space = GR_SPACE_EXCHANGE;
+    row->offset = k->coll.offset;
+    grad[0] = row;
+    return 1;
+}
 
 static gr_status scatter_bucket(gr_graph *g, const gr_shard *s, int number)
 {
@@ -27,12 +46,14 @@ static gr_status scatter_bucket(gr_graph *g, const gr_shard *s, int number)
     const gr_bucket *k = &b->bucket[number];
     gr_value **grad = gr_malloc((size_t)k->n * sizeof(*grad)), *share = NULL;
     gr_status st;
+    int n;
 
     if (!grad)
         return GR_ERR_NOMEM;
     for (int i = 0; i < k->n; i++)
         grad[i] = g->grads[b->var[k->first + i]->index];
-    st = gr_reduce_scatter_nodes(g, s->pg, &k->coll, grad, k->n, &share);
+    n = on_the_wire(g, k, grad);
+    st = n > 0 ? gr_reduce_scatter_nodes(g, s->pg, &k->coll, grad, n, &share) : gr_graph_status(g);
     if (st == GR_OK && s->kept)
         st = gr_shard_keep_node(g, share, s->kept[number], &share);
     for (int i = 0; i < k->n && st == GR_OK; i++)
@@ -143,6 +164,8 @@ static gr_status order_gradients(gr_graph *g, const gr_shard *s)
         if (n->op != &gr_op_reduce_scatter_start)
             continue;
         k = ((const gr_collective_attr *)n->attr)->coll.id;
+        if (n->src[0]->node->op == &gr_op_wire_pack)
+            n = n->src[0]->node;
         for (int j = 0; j < n->n_src && k >= 2; j++)
             GR_TRY(gr_node_after(g, n->src[j]->node, keeper(g, s, k - 2)));
     }
@@ -177,7 +200,7 @@ gr_status gr_pass_gather(gr_graph *g, const gr_shard *s)
     g->phase = GR_PHASE_FORWARD;
     gr_free(updated);
     GR_TRY(st);
-    if (s->kept) {
+    if (s->buckets->is_reused) {
         GR_TRY(order_gathers(g, s, g->nodes + n_old));
         GR_TRY(order_gradients(g, s));
     }

@@ -78,9 +78,10 @@ static int64_t share_of(const gr_shard *s, const gr_bucket *k)
     return (int64_t)(k->coll.n_elem / (size_t)gr_pg_size(s->pg));
 }
 
+/* A bucket begins with its first slot; its collective may lie elsewhere. */
 static int64_t place_in_bucket(const gr_buckets *b, const gr_bucket *k, int slot)
 {
-    return (int64_t)((b->offset[slot] - k->coll.offset) / sizeof(float));
+    return (int64_t)((b->offset[slot] - b->offset[k->first]) / sizeof(float));
 }
 
 static const gr_bucket *bucket_of(const gr_buckets *b, int slot)
@@ -153,6 +154,45 @@ static void part_bucket(const gr_shard *s, tables *t, int i)
         t->part[b->var[slot]->index] =
             (gr_update_part){ .of = own, .grad_at = own.n > 0 ? at + own.first - first : 0 };
     }
+}
+
+/* ---- the wire ---- */
+
+/* Where shares are kept when buckets are not reused: in the place of their own gradients, which
+ * are packed by then. */
+static gr_status keep_in_place(gr_shard *s, gr_arena *arena)
+{
+    const gr_buckets *b = s->buckets;
+    size_t *at = gr_arena_array(arena, (size_t)b->n_buckets + 1, sizeof(*at));
+
+    for (int i = 0; i < b->n_buckets && at; i++)
+        at[i] = b->bucket[i].coll.offset + (size_t)s->of[i].first * sizeof(float);
+    s->kept = at;
+    return at ? GR_OK : GR_ERR_NOMEM;
+}
+
+/* Gradients travel in rows of 16 bits behind the buckets, which take turns as those do. */
+static gr_status narrow(gr_shard *s, gr_arena *arena, gr_buckets *b, gr_dtype low)
+{
+    size_t row[2] = { 0, 0 }, at = b->n_bytes, size = gr_dtype_bytes(low);
+
+    if (!s->kept)
+        GR_TRY(keep_in_place(s, arena));
+    for (int i = 0; i < b->n_buckets; i++) {
+        gr_coll *c = &b->bucket[i].coll;
+        size_t n_bytes = gr_round_up(c->n_elem * size, LINE * sizeof(float));
+
+        c->dtype = low;
+        if (!b->is_reused) {
+            c->offset = at;
+            GR_TRY(gr_size_add(&at, at, n_bytes));
+        }
+        row[i % 2] = n_bytes > row[i % 2] ? n_bytes : row[i % 2];
+    }
+    for (int i = 0; i < b->n_buckets && b->is_reused; i++)
+        b->bucket[i].coll.offset = at + (i % 2 ? row[0] : 0);
+    b->n_bytes = b->is_reused ? at + row[0] + row[1] : at;
+    return GR_OK;
 }
 
 /* ---- norm ---- */
@@ -261,5 +301,7 @@ gr_status gr_shard_make(gr_shard *s, gr_arena *arena, gr_buckets *b, const gr_sh
     s->update.part = t.part;
     s->update.first_var = t.first_var;
     s->update.n_buckets = b->n_buckets;
+    if (c->wire != GR_F32)
+        GR_TRY(narrow(s, arena, b, c->wire));
     return c->wants_norm ? make_norm(s, arena, b) : GR_OK;
 }

@@ -11,7 +11,8 @@
  *     exchange space   share of bucket 0 | of 1 | of 2 | ... || buckets 0, 2, 4 ... || 1, 3, 5 ...
  *
  * Bucket k is filled when bucket k - 2 is reduced and its share put by; the same holds again
- * for the parameters that come back. It needs more than two buckets, and gradients that are
+ * for the parameters that come back. (Gradients that travel in 16 bits have rows of their own
+ * behind, which take turns likewise.) It needs more than two buckets, and gradients that are
  * exchanged in the step in which they are made: with accumulation they are whole until the last
  * micro-step, because only then they are exchanged.
  */
@@ -25,8 +26,9 @@
 typedef struct gr_shard_config {
     gr_pg *pg;
     int n_vars;      /* of the table: parameters lie below it */
-    bool wants_norm; /* clipping or a loss scale */
+    bool wants_norm; /* of all gradients, before any update */
     bool may_reuse;  /* buckets, where that takes less memory */
+    gr_dtype wire;   /* in which gradients travel: f32, bf16, f16 */
 } gr_shard_config;
 
 typedef struct gr_shard {
@@ -35,7 +37,7 @@ typedef struct gr_shard {
     const int *slot_of;      /* by variable index; -1: none */
     const gr_shard_attr *of; /* by bucket */
     const gr_coll *gather;   /* by bucket: new parameters to everybody */
-    const size_t *kept;      /* by bucket, when they are reused: where its share lasts, bytes */
+    const size_t *kept;      /* by bucket: where its share is kept as f32, bytes; or NULL */
     gr_update_shard update;
 } gr_shard;
 

@@ -94,8 +94,9 @@ static gr_status make_shards(gr_step *s)
 {
     gr_shard_config c = { .pg = s->group,
                           .n_vars = s->vars->n,
-                          .wants_norm = s->update.clip_norm > 0 || s->update.scale_loss,
-                          .may_reuse = s->c.zero == 2 && s->c.accumulate == 1 };
+                          .wants_norm = gr_update_has_control(&s->update),
+                          .may_reuse = s->c.zero == 2 && s->c.accumulate == 1,
+                          .wire = s->c.grad_dtype };
 
     GR_TRY(gr_shard_make(&s->shard, s->arena, &s->buckets, &c));
     s->update.shard = &s->shard.update;

@@ -42,9 +42,6 @@ static gr_status check_config(const gr_step_config *c)
     if (c->grad_dtype != GR_F32 && c->grad_dtype != GR_BF16 && c->grad_dtype != GR_F16)
         return gr_fail(GR_ERR_ARG, "step: grad_dtype is %s, must be f32, bf16 or f16",
                        gr_dtype_name(c->grad_dtype));
-    if (c->grad_dtype != GR_F32 && c->zero > 0)
-        return gr_fail(GR_ERR_ARG, "step: with zero gradients travel as f32, not as %s",
-                       gr_dtype_name(c->grad_dtype));
     if (c->recompute != GR_RECOMPUTE_NONE && c->recompute != GR_RECOMPUTE_ALL &&
         c->recompute != GR_RECOMPUTE_LIMIT)
         return gr_fail(GR_ERR_ARG, "step: unknown recompute %d", (int)c->recompute);

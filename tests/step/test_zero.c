@@ -34,7 +34,6 @@ static gr_status trace_deep(gr_graph *g, void *user)
     gr_value *gain = gr_param(g, "gain", GR_SHAPE(1), gr_init_const(0.75));
     gr_value *w[LAYERS], *scale[LAYERS], *shift[LAYERS], *twin[2], *first, *h, *logits;
 
-    (void)user;
     for (int i = 0; i < LAYERS; i++) {
         scale[i] = weight(g, "scale", i, 1);
         shift[i] = weight(g, "shift", i, 1);
@@ -51,7 +50,8 @@ static gr_status trace_deep(gr_graph *g, void *user)
     h = gr_matmul(g, h, gr_add(g, twin[0], twin[1]));
     logits = gr_linear(g, "head", gr_mul(g, gr_tanh(g, h), gain), 5);
     gr_output(g, "logits", logits);
-    gr_loss(g, gr_cross_entropy(g, logits, gr_input(g, "y")));
+    logits = gr_cross_entropy(g, logits, gr_input(g, "y"));
+    gr_loss(g, user ? gr_mul_k(g, logits, *(const double *)user) : logits);
     return gr_graph_status(g);
 }
 
@@ -89,6 +89,7 @@ static void sgd_nesterov(gr_step_config *c)
     c->optim.momentum = 0.9;
     c->optim.nesterov = true;
     c->clip_norm = 0.3;
+    c->grad_dtype = GR_BF16;
     c->bucket_bytes = 25 << 20; /* one bucket behind the first: they cannot take turns */
 }
 
@@ -119,6 +120,22 @@ static void adamw_all_of_it(gr_step_config *c)
     c->check_every = 1;
 }
 
+/* The same with buckets that take turns, on the wire as f16. */
+static void adamw_wire(gr_step_config *c)
+{
+    adamw_groups(c);
+    c->grad_dtype = GR_F16;
+}
+
+/* Gradients that do not fit into f16: every step is skipped. */
+static void overflow(gr_step_config *c)
+{
+    static double large = 1e9;
+
+    c->user = &large;
+    c->grad_dtype = GR_F16;
+}
+
 static void half(gr_step_config *c)
 {
     c->amp = GR_AMP_F16;
@@ -129,8 +146,8 @@ static void half(gr_step_config *c)
 }
 
 typedef void change(gr_step_config *c);
-static change *const changes[] = { sgd_plain,    sgd_momentum,    sgd_nesterov, adam,
-                                   adamw_groups, adamw_all_of_it, half };
+static change *const changes[] = { sgd_plain,  sgd_momentum, sgd_nesterov,    adam, adamw_groups,
+                                   adamw_wire, overflow,     adamw_all_of_it, half };
 #define N_CHANGES ((int)(sizeof(changes) / sizeof(changes[0])))
 
 static job make_job(change *with, int zero, int first, int n_steps)
@@ -157,6 +174,10 @@ static void test_same_bits(change *with, int zero, int n_ranks)
     check_same_state(whole.end, cut.end);
     for (int i = 0; i < n_steps; i++)
         GR_CHECK(memcmp(&whole.loss[i], &cut.loss[i], sizeof(float)) == 0);
+    if (with == overflow)
+        GR_CHECK_EQ(count_in(cut.end, "optimizer.skipped"), n_steps);
+    if (with == overflow)
+        GR_CHECK_EQ(count_in(cut.end, "optimizer.skipped"), n_steps);
     if (with == half) {
         GR_CHECK(count_in(cut.end, "optimizer.skipped") > 0);
         GR_CHECK(count_in(cut.end, "optimizer.step") > 3);

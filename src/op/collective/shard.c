@@ -47,6 +47,7 @@ static gr_status scatter_finish_infer(gr_node *n)
 {
     GR_TRY(want_token(n));
     row(&n->out[0], share_of((const gr_collective_attr *)n->attr));
+    n->out[0].dtype = ((const gr_collective_attr *)n->attr)->coll.dtype;
     return GR_OK;
 }
 
@@ -59,8 +60,10 @@ static gr_status gather_finish_infer(gr_node *n)
 
 static gr_status keep_infer(gr_node *n)
 {
-    if (n->src[0]->dtype != GR_F32 || n->src[0]->shape.n_dims != 1)
-        return gr_fail(GR_ERR_ARG, "takes a row of f32");
+    gr_dtype t = n->src[0]->dtype;
+
+    if ((t != GR_F32 && t != GR_BF16 && t != GR_F16) || n->src[0]->shape.n_dims != 1)
+        return gr_fail(GR_ERR_ARG, "takes a row of f32, bf16 or f16");
     row(&n->out[0], n->src[0]->shape.dim[0]);
     return GR_OK;
 }

@@ -4,17 +4,18 @@
  *
  *     token  = reduce_scatter_start(grad 0, grad 1, ...)
  *     share  = reduce_scatter_finish(token, grad 0, grad 1, ...)   own share, summed over ranks
- *     kept   = shard_keep(share)                  the same elsewhere, when the bucket's memory
- *                                                 is wanted for the next bucket
+ *     kept   = shard_keep(share)                  the same as f32 elsewhere: when the bucket's
+ *                                                 memory is wanted for the next one, or when
+ *                                                 gradients travel in 16 bits
  *     params = sgd(params, share ...)             only the parts that lie in the own share
  *     given  = shard_give(params ...)             own parts, laid into the own share
  *     token  = allgather_start(given)
  *     bucket = allgather_finish(token, given)     everybody's shares
  *     params = shard_take(bucket, params ...)     the other ranks' parts out of it
  *
- * share, given and bucket are rows of f32 in the exchange space, at places that the builder is
- * told. They may overlap: each is made only when all readers of the one before are done,
- * because it depends on what they made.
+ * share, given and bucket are rows in the exchange space, at places that the builder is told; of
+ * f32, but a share has the type in which gradients travel. They may overlap: each is made only when
+ * all readers of the one before are done, because it depends on what they made.
  */
 #ifndef GR_OP_COLLECTIVE_SHARD_H
 #define GR_OP_COLLECTIVE_SHARD_H
@@ -49,7 +50,7 @@ extern const gr_op gr_op_reduce_scatter_start, gr_op_reduce_scatter_finish, gr_o
 gr_status gr_reduce_scatter_nodes(gr_graph *g, gr_pg *pg, const gr_coll *c, gr_value **grads, int n,
                                   gr_value **share) GR_MUST_CHECK;
 
-/* A copy of `share` at byte `offset` of the exchange space. */
+/* A copy of `share`, as f32, at byte `offset` of the exchange space. */
 gr_status gr_shard_keep_node(gr_graph *g, gr_value *share, size_t offset,
                              gr_value **kept) GR_MUST_CHECK;
 

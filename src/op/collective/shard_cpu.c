@@ -1,6 +1,8 @@
 /* Laying parts of parameters into a bucket and taking them out: copies, cut between threads. */
 #include "op/collective/collective_cpu.h"
 #include "op/collective/shard.h"
+#include "op/collective/wire_kernels.h"
+#include "op/isa.h"
 
 #include <string.h>
 
@@ -21,12 +23,25 @@ static void copy_slice(float *dst, const float *src, int64_t n, int slice, int n
         memcpy(dst + lo, src + lo, (size_t)(hi - lo) * sizeof(float));
 }
 
+typedef struct keep_job {
+    const gr_launch *l;
+    const gr_wire_loops *loops;
+} keep_job;
+
 static void keep_slice(void *arg, int slice, int n_slices)
 {
-    const gr_launch *l = (const gr_launch *)arg;
+    const keep_job *j = (const keep_job *)arg;
+    const gr_value *share = j->l->node->src[0];
+    int64_t lo, hi, n = share->shape.dim[0];
+    float *dst = (float *)j->l->out[0];
 
-    copy_slice((float *)l->out[0], (const float *)l->src[0], l->node->src[0]->shape.dim[0], slice,
-               n_slices);
+    if (share->dtype == GR_F32) {
+        copy_slice(dst, (const float *)j->l->src[0], n, slice, n_slices);
+        return;
+    }
+    gr_pool_cut(n, GRAIN, slice, n_slices, &lo, &hi);
+    j->loops->unpack[share->dtype == GR_F16](dst + lo, (const uint16_t *)j->l->src[0] + lo,
+                                             (size_t)(hi - lo));
 }
 
 static void give_slice(void *arg, int slice, int n_slices)
@@ -60,12 +75,22 @@ static void take_slice(void *arg, int slice, int n_slices)
     }
 }
 
-static gr_status run_keep(const gr_launch *l)
+static gr_status run_keep(const gr_launch *l, const gr_wire_loops *loops)
 {
-    gr_launch copy = *l;
+    keep_job j = { l, loops };
 
-    gr_pool_run(l->pool, keep_slice, &copy, gr_pool_size(l->pool));
+    gr_pool_run(l->pool, keep_slice, &j, gr_pool_size(l->pool));
     return GR_OK;
+}
+
+static gr_status run_keep_avx2(const gr_launch *l)
+{
+    return run_keep(l, &gr_wire_loops_avx2);
+}
+
+static gr_status run_keep_ref(const gr_launch *l)
+{
+    return run_keep(l, &gr_wire_loops_ref);
 }
 
 static gr_status run_give(const gr_launch *l)
@@ -85,7 +110,8 @@ static gr_status run_take(const gr_launch *l)
 }
 
 const gr_kernel gr_shard_keep_cpu[] = {
-    { .name = "reference", .run = run_keep },
+    { .name = "avx2", .reject = gr_no_avx2, .run = run_keep_avx2 },
+    { .name = "reference", .run = run_keep_ref },
     { .name = NULL },
 };
 

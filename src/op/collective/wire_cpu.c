@@ -30,8 +30,8 @@ void gr_wire_f16_unpack_ref(float *dst, const uint16_t *src, size_t n)
         dst[i] = gr_f16_to_f32(src[i]);
 }
 
-static const gr_wire_loops ref_loops = { { gr_wire_bf16_pack_ref, gr_wire_f16_pack_ref },
-                                         { gr_wire_bf16_unpack_ref, gr_wire_f16_unpack_ref } };
+const gr_wire_loops gr_wire_loops_ref = { { gr_wire_bf16_pack_ref, gr_wire_f16_pack_ref },
+                                          { gr_wire_bf16_unpack_ref, gr_wire_f16_unpack_ref } };
 
 typedef struct job {
     const gr_wire_loops *loops;
@@ -75,7 +75,7 @@ static gr_status run_pack_avx2(const gr_launch *l)
 
 static gr_status run_pack_ref(const gr_launch *l)
 {
-    return run(l, &ref_loops, true);
+    return run(l, &gr_wire_loops_ref, true);
 }
 
 static gr_status run_unpack_avx2(const gr_launch *l)
@@ -85,7 +85,7 @@ static gr_status run_unpack_avx2(const gr_launch *l)
 
 static gr_status run_unpack_ref(const gr_launch *l)
 {
-    return run(l, &ref_loops, false);
+    return run(l, &gr_wire_loops_ref, false);
 }
 
 /* A gradient elsewhere would be left out. */

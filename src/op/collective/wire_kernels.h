@@ -10,7 +10,7 @@ typedef struct gr_wire_loops {
     void (*unpack[2])(float *dst, const uint16_t *src, size_t n);
 } gr_wire_loops;
 
-extern const gr_wire_loops gr_wire_loops_avx2;
+extern const gr_wire_loops gr_wire_loops_avx2, gr_wire_loops_ref;
 
 void gr_wire_bf16_pack_ref(uint16_t *dst, const float *src, size_t n);
 void gr_wire_bf16_unpack_ref(float *dst, const uint16_t *src, size_t n);
