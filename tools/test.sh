@@ -7,7 +7,7 @@ set -euo pipefail
 trap 'exit 130' INT
 cd "$(dirname "$0")/.."
 
-tsan_labels='base net comm step track launch multi'
+tsan_labels='base net comm step data track launch multi'
 run_ctest() { ctest --test-dir "build/$1" -j "${JOBS:-$(nproc)}" --output-on-failure \
     --no-tests=error "${@:2}"; }
 

@@ -6,7 +6,6 @@
 
 #include "alloc_fail.h"
 #include "base/outfile.h"
-#include "ckpt/zip.h"
 #include "data/codec.h"
 
 #define FOLDER GR_TESTS_DIR "/golden/images/"
@@ -24,7 +23,7 @@ static gr_image_as how_named(const char *name)
 
 static uint32_t sum_of(const gr_image *img)
 {
-    return gr_crc32(0, img->px, (size_t)img->height * (size_t)img->width * (size_t)img->channels);
+    return gr_crc32c(0, img->px, (size_t)img->height * (size_t)img->width * (size_t)img->channels);
 }
 
 /* The next word of a line of images.txt. */

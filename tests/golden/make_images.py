@@ -5,7 +5,7 @@ pixels that Pillow makes of them, as checksums. tests/data/test_image.c decodes 
 usage: make_images.py        (needs Pillow and numpy)
 
 A line of images.txt: file, how (stored gray rgb labels), least height and width that are asked
-for (0: all), then height, width, channels and CRC-32 of the pixels. Kinds that Pillow cannot write
+for (0: all), then height, width, channels and CRC-32C of the pixels. Kinds that Pillow cannot write
 (16-bit RGB, interlaced) are packed by hand here.
 """
 
@@ -34,12 +34,26 @@ def picture(h, w, c, seed=0):
     return np.clip(out + rng.normal(0, 6, out.shape), 0, 255).astype(np.uint8)
 
 
+TABLE = []
+for byte in range(256):
+    for _ in range(8):
+        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+    TABLE.append(byte)
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for b in data:
+        crc = crc >> 8 ^ TABLE[(crc ^ b) & 255]
+    return crc ^ 0xFFFFFFFF
+
+
 def note(name, how, image, least=(0, 0)):
     a = np.asarray(image)
     a = a.astype(np.uint8)
     h, w = a.shape[:2]
     c = a.shape[2] if a.ndim == 3 else 1
-    lines.append(f"{name} {how} {least[0]} {least[1]} {h} {w} {c} {zlib.crc32(a.tobytes()):08x}")
+    lines.append(f"{name} {how} {least[0]} {least[1]} {h} {w} {c} {crc32c(a.tobytes()):08x}")
 
 
 def put(name, data):
