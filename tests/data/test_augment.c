@@ -59,6 +59,15 @@ typedef struct golden {
     uint8_t px[16384];
 } golden;
 
+/* A name is a kind, the channels and a number: "blur_3_5". */
+static bool is_kind(const golden *g, const char *kind, double *value)
+{
+    size_t n = strlen(kind);
+
+    *value = strtod(strrchr(g->name, '_') + 1, NULL);
+    return strncmp(g->name, kind, n) == 0 && g->name[n] == '_';
+}
+
 static int hex(int c)
 {
     return c <= '9' ? c - '0' : c - 'a' + 10;
@@ -66,8 +75,13 @@ static int hex(int c)
 
 static bool read_golden(FILE *f, golden *g)
 {
-    if (fscanf(f, "%39s %d %d %d ", g->name, &g->h, &g->w, &g->channels) != 4)
+    char h[12], w[12], channels[12];
+
+    if (fscanf(f, "%39s %11s %11s %11s ", g->name, h, w, channels) != 4)
         return false;
+    g->h = (int)strtol(h, NULL, 10);
+    g->w = (int)strtol(w, NULL, 10);
+    g->channels = (int)strtol(channels, NULL, 10);
     for (int i = 0; i < g->h * g->w * g->channels; i++) {
         int high = fgetc(f), low = fgetc(f);
 
@@ -96,7 +110,7 @@ static void check_jitter(const golden *g, gr_image *img, int what, double value)
 {
     gr_augment_op op = { .kind = GR_AUG_JITTER };
     gr_augment_step t = { .op = &op, .kind = GR_AUG_JITTER, .order = { 0, 1, 2, 3 } };
-    gr_part part = { img->px, { 0, 0, H, W }, img->channels, W * img->channels };
+    gr_part part = { img->px, { 0, 0, H, W }, img->channels, (int64_t)W * img->channels };
 
     op.v[what] = 1; /* this one is wanted */
     t.v[what] = value;
@@ -111,41 +125,41 @@ static int check_golden(const golden *g)
     double v[4] = { g->h, g->w }, value;
     static const double colour[3] = { 10, 20, 30 }, grey[1] = { 40 };
     gr_transform fill = { "fill", g->channels == 1 ? grey : colour, g->channels };
-    int channels, known = 1;
+    int known = 1;
 
-    if (strncmp(g->name, "resize_", 7) == 0) {
+    if (is_kind(g, "resize", &value)) {
         apply_one(&(gr_transform){ "resize", v, 2 }, &img, false);
         compare(&img, g, 0, 0);
-    } else if (strncmp(g->name, "nearest_", 8) == 0) {
+    } else if (is_kind(g, "nearest", &value)) {
         apply_one(&(gr_transform){ "Resize", v, 2 }, &img, true);
         compare(&img, g, 0, 0);
-    } else if (sscanf(g->name, "rotate_%d_%lf", &channels, &value) == 2) {
+    } else if (is_kind(g, "rotate", &value)) {
         gr_transform list[2] = { fill, { "ROTATION", (double[]){ value, value }, 2 } };
         gr_augment *a = made(list, 2, false);
 
         GR_CHECK_OK(gr_augment_apply(a, (gr_augment_key){ 0 }, &img, NULL, 0));
         compare(&img, g, 1, 0);
         gr_augment_destroy(a);
-    } else if (sscanf(g->name, "turn_%d_%lf", &channels, &value) == 2) {
+    } else if (is_kind(g, "turn", &value)) {
         apply_one(&(gr_transform){ "Random-Rotation", (double[]){ value, value }, 2 }, &img, true);
         compare(&img, g, 0, 0);
-    } else if (sscanf(g->name, "blur_%d_%lf", &channels, &value) == 2) {
+    } else if (is_kind(g, "blur", &value)) {
         apply_one(
             &(gr_transform){ "GAUSSIAN_BLUR", (double[]){ value, value == 5 ? 1.1 : 0.7 }, 2 },
             &img, false);
         compare(&img, g, 1, 0);
-    } else if (sscanf(g->name, "brightness_%d_%lf", &channels, &value) == 2) {
+    } else if (is_kind(g, "brightness", &value)) {
         check_jitter(g, &img, 0, value);
-    } else if (sscanf(g->name, "contrast_%d_%lf", &channels, &value) == 2) {
+    } else if (is_kind(g, "contrast", &value)) {
         check_jitter(g, &img, 1, value);
-    } else if (sscanf(g->name, "saturation_%d_%lf", &channels, &value) == 2) {
+    } else if (is_kind(g, "saturation", &value)) {
         check_jitter(g, &img, 2, value);
-    } else if (sscanf(g->name, "hue_%d_%lf", &channels, &value) == 2) {
+    } else if (is_kind(g, "hue", &value)) {
         check_jitter(g, &img, 3, value);
-    } else if (sscanf(g->name, "shorter_%d_%lf", &channels, &value) == 2) {
+    } else if (is_kind(g, "shorter", &value)) {
         apply_one(&(gr_transform){ "RESIZE", &value, 1 }, &img, false);
         compare(&img, g, 0, 0);
-    } else if (strncmp(g->name, "middle_", 7) == 0) {
+    } else if (is_kind(g, "middle", &value)) {
         apply_one(&(gr_transform){ "CENTER_CROP", v, 2 }, &img, false);
         compare(&img, g, 0, 0);
     } else {
@@ -316,7 +330,7 @@ static void test_alignment(void)
         GR_CHECK(img.height == 40 && img.width == 44 && mask.height == 40 && mask.width == 44);
         for (int y = 1; y < 39; y++)
             for (int x = 1; x < 43; x++) {
-                const uint8_t *p = img.px + y * 44 + x;
+                const uint8_t *p = img.px + (ptrdiff_t)y * 44 + x;
                 bool even = true;
 
                 for (int d = 0; d < 9; d++)
@@ -529,7 +543,7 @@ static void check_rows(const gr_rows *r, uint8_t *out, size_t n_out)
     uint16_t wide[90];
     const uint16_t *rows[5] = { wide, wide + 1, wide + 2, wide + 3, wide + 4 };
     gr_taps taps = { first, n, weight, 4 };
-    gr_plane plane = { img.px, W * 3, H - 1, W - 1, 3 };
+    gr_plane plane = { img.px, (int64_t)W * 3, H - 1, W - 1, 3 };
     gr_walk walk = { (int64_t)1 << 30, -((int64_t)1 << 31), 1500000000, 3900000000 };
 
     for (int i = 0; i < 40; i++) {
@@ -541,7 +555,7 @@ static void check_rows(const gr_rows *r, uint8_t *out, size_t n_out)
     memset(out, 0, n_out);
     r->across(out, img.px, 40, 3, &taps, W);
     for (int k = 1; k <= 5; k++)
-        r->down(out + 120 * k, img.px + 7, 120, 93, weight, k);
+        r->down(out + (ptrdiff_t)120 * k, img.px + 7, 120, 93, weight, k);
     r->rotate(out + 720, 30, walk, &plane);
     r->blur_across(wide, img.px, 90, 3, blur, 5);
     r->blur_down(out + 840, rows, 80, blur, 5);
@@ -586,7 +600,7 @@ static void test_errors(void)
     check_refused("RANDOM_RESIZED_CROP", (double[]){ 8, 8, 0.5 }, 3, "two ends");
     check_refused("FILL", (double[]){ 256 }, 1, "0 to 255");
     check_refused("NORMALIZE", (double[]){ 0, 0 }, 2, "a std is above 0");
-    check_refused("RESIZE", (double[]){ NAN }, 1, "number 1 is nan");
+    check_refused("RESIZE", (double[]){ (double)NAN }, 1, "number 1 is nan");
     GR_CHECK_FAILS(gr_augment_create(&a, late, 2, false), GR_ERR_ARG,
                    "transform 2, 'HFLIP': it stands behind NORMALIZE");
     a = made(NULL, 0, false);

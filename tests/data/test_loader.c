@@ -108,7 +108,7 @@ static void check_run(int n_workers, int prefetch, int64_t epoch, int64_t batch)
     GR_CHECK_OK(gr_loader_create(&l, &c));
     GR_CHECK_EQ(gr_loader_batches(l), 6);
     GR_CHECK_OK(gr_loader_seek(l, epoch, batch));
-    for (int64_t at = epoch * 6 + batch; at < 4 * 6; at++) {
+    for (int64_t at = epoch * 6 + batch; at < 24; at++) {
         GR_CHECK_OK(gr_loader_next(l, &b));
         GR_CHECK(b != NULL);
         GR_CHECK_EQ(b->epoch, at / 6);

@@ -19,6 +19,7 @@ extern "C" {
 
 #define GR_AUGMENT_MAX_OPS     64
 #define GR_AUGMENT_MAX_NUMBERS 8
+#define GR_AUGMENT_MAX_KERNEL  99 /* pixels a side, of a blur */
 
 typedef enum gr_augment_kind {
     GR_AUG_RESIZE,

@@ -11,11 +11,12 @@
 #include <math.h>
 #include <string.h>
 
-#define ONE 65536
+#define ONE      65536
+#define MAX_TAPS GR_AUGMENT_MAX_KERNEL
 
 typedef struct blur {
     int k, r; /* taps, and how far they reach */
-    uint32_t weight[99];
+    uint32_t weight[MAX_TAPS];
     gr_area need;   /* rows and columns around the result, mirrored where they do not exist */
     uint8_t *line;  /* one row with its mirrored ends */
     uint16_t *ring; /* k blurred rows; row y lies at y mod k */
@@ -23,7 +24,7 @@ typedef struct blur {
 
 static void set_weights(blur *b, double sigma)
 {
-    double sum = 0, w[99];
+    double sum = 0, w[MAX_TAPS] = { 0 };
     uint32_t total = 0;
 
     for (int i = 0; i < b->k; i++) {
@@ -68,7 +69,7 @@ static void fill_line(const blur *b, const gr_augment_step *t, const gr_part *sr
 
 static gr_status make_room(blur *b, int row, int channels, gr_augment_scratch *s)
 {
-    size_t line = gr_round_up((size_t)(b->need.w * channels), 64);
+    size_t line = gr_round_up((size_t)b->need.w * (size_t)channels, 64);
     size_t ring = (size_t)b->k * (size_t)row * sizeof(uint16_t);
     char *mem = gr_augment_room(s, line + ring);
 
@@ -99,7 +100,7 @@ gr_status gr_augment_blur(const gr_augment_step *t, const gr_part *src, const gr
     set_weights(&b, t->v[0]);
     GR_TRY(make_room(&b, row, src->channels, s));
     for (int y = b.need.y; y < b.need.y + b.need.h; y++) {
-        const uint16_t *window[99];
+        const uint16_t *window[MAX_TAPS];
 
         fill_line(&b, t, src, mirrored(y, t->in_h));
         rows->blur_across(ring_row(&b, y, row), b.line, row, src->channels, b.weight, b.k);

@@ -96,7 +96,7 @@ static gr_status take_blur(gr_augment_op *op, const entry *e)
 {
     double k = op->v[0];
 
-    if (!is_size(k) || k > 99 || fmod(k, 2) != 1)
+    if (!is_size(k) || k > GR_AUGMENT_MAX_KERNEL || fmod(k, 2) != 1)
         return wrong(e, "a kernel is an odd number up to 99");
     if (op->n == 1)
         op->v[1] = 0.3 * ((k - 1) / 2 - 1) + 0.8;

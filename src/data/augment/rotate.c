@@ -41,7 +41,7 @@ static double source_y(const turn *r, double y, double x)
 gr_area gr_augment_rotate_need(const gr_augment_step *t, gr_area out)
 {
     turn r = turn_of(t);
-    double lo_y = INFINITY, hi_y = -INFINITY, lo_x = INFINITY, hi_x = -INFINITY;
+    double lo_y = HUGE_VAL, hi_y = -HUGE_VAL, lo_x = HUGE_VAL, hi_x = -HUGE_VAL;
     gr_area a;
 
     for (int i = 0; i < 4; i++) {

@@ -6,6 +6,7 @@
 
 #include <immintrin.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #define ROWS  gr_rows_avx2
@@ -28,7 +29,7 @@ static inline void mix_taps(uint8_t *dst, const uint8_t *src, const int32_t *k, 
         int32_t four;
         __m128i px;
 
-        memcpy(&four, src + 3 * j, 4);
+        memcpy(&four, src + (ptrdiff_t)3 * j, 4);
         px = _mm_cvtepu8_epi32(_mm_cvtsi32_si128(four));
         sum = _mm_add_epi32(sum, _mm_mullo_epi32(px, _mm_set1_epi32(k[j])));
     }
