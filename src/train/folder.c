@@ -179,14 +179,22 @@ static gr_status claim_folder(gr_trainer *t)
     return gr_wrap(prove_writable(t), "the folder of the run");
 }
 
-/* Rank 0's name for the folder, on all ranks (P41). */
+/* Rank 0's name for the folder, on all ranks (P41), and whether its own run goes on. */
 static gr_status share_name(gr_trainer *t)
 {
-    const char *name = t->folder ? t->folder : "";
+    gr_text name = GR_TEXT_INIT;
     char **names;
+    gr_status st;
 
-    GR_TRY(gr_pg_gather_bytes(t->pg, name, strlen(name), &names, NULL));
-    t->folder = gr_arena_strdup(t->arena, names[0]);
+    if (gr_trainer_writes(t))
+        gr_text_addf(&name, "%c%s", t->goes_on ? '+' : '-', t->folder);
+    st = gr_text_status(&name);
+    if (st == GR_OK)
+        st = gr_pg_gather_bytes(t->pg, gr_text_str(&name), name.len, &names, NULL);
+    gr_text_fini(&name);
+    GR_TRY(st);
+    t->goes_on = names[0][0] == '+';
+    t->folder = gr_arena_strdup(t->arena, names[0] + 1);
     free(names);
     return t->folder ? GR_OK : GR_ERR_NOMEM;
 }

@@ -220,8 +220,9 @@ static void note_changes(gr_trainer *t, const place *p)
 
 static gr_status take_place(gr_trainer *t)
 {
-    int64_t place_now;
+    int64_t batch = gr_rate_effective(&t->o, t->n_ranks), place_now;
     place p = { 0 };
+    bool is_same;
 
     GR_TRY(read_place(t->resumed, &p));
     if (p.samples != t->size[GR_SPLIT_TRAIN])
@@ -229,13 +230,9 @@ static gr_status take_place(gr_trainer *t)
                        "the run began with %" PRId64 " training samples and goes on with %" PRId64
                        "; steps would take other samples",
                        p.samples, t->size[GR_SPLIT_TRAIN]);
-    if (p.steps == t->steps_per_epoch && p.batch == gr_rate_effective(&t->o, t->n_ranks)) {
-        place_now = p.place;
-    } else {
-        place_now = p.epoch * t->steps_per_epoch + steps_in(t, &p);
-        note_changes(t, &p);
-    }
-    if (p.n_ranks != t->n_ranks && p.batch == gr_rate_effective(&t->o, t->n_ranks))
+    is_same = p.steps == t->steps_per_epoch && p.batch == batch;
+    place_now = is_same ? p.place : p.epoch * t->steps_per_epoch + steps_in(t, &p);
+    if (!is_same || p.n_ranks != t->n_ranks)
         note_changes(t, &p);
     t->at = p.at;
     t->shift = p.at - place_now;

@@ -164,7 +164,6 @@ void gr_trainer_close(gr_trainer *t)
 {
     gr_trainer_close_track(t, 1);
     gr_trainer_close_writer(t);
-    GR_IGNORE(gr_log_to_file(NULL)); /* ends it; nothing to fail */
     gr_trainer_release_folder(t);
     gr_text_fini(&t->notes);
     gr_snapshot_destroy(t->resumed);
@@ -175,6 +174,7 @@ void gr_trainer_close(gr_trainer *t)
     if (t->user)
         t->recipe->destroy(t->user);
     gr_pg_destroy(t->pg);
+    GR_IGNORE(gr_log_to_file(NULL)); /* no thread logs any more; an end cannot fail */
     gr_train_options_fini(&t->o);
     gr_arena_destroy(t->arena);
 }

@@ -72,7 +72,7 @@ typedef struct gr_trainer {
     const char *folder; /* of the run */
     int lock;           /* rank 0: descriptor of the folder's lock; -1: none */
     size_t checkpoint_bytes;
-    bool goes_on;             /* rank 0: the folder's own run is resumed, not a new one begun */
+    bool goes_on;             /* the folder's own run is resumed, not a new one begun */
     gr_source source;         /* rank 0 */
     const char *resumed_from; /* rank 0: the file */
     gr_snapshot *resumed;     /* until it is restored; its texts only on ranks other than 0 */

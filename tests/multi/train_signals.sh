@@ -89,3 +89,9 @@ grep -q 'gradus: another rank failed: .*rank 1' killed.log || fail "rank 0 does 
 grep -q 'gradrun: rank 1 .*signal 9' killed.log || fail "gradrun does not name rank 1"
 (launch killed --resume last --max_steps 400 --progress plain) || fail "resume after SIGKILL"
 cmp "whole/$last" "killed/$last" || fail "other bits after SIGKILL"
+
+# Told to stop before its first step after a resume: nothing new to save, on any rank.
+launch early "${settings[@]}" --max_steps 30 &
+wait $! || fail early
+(launch early --resume last --max_steps 30 --progress plain) || fail "a resume with nothing left to do"
+grep -q '^Done after 30 steps' early.log || fail "nothing left to do"
