@@ -3,7 +3,7 @@
  * labels that cannot be are refused. Guards P25 (a corpus is mapped, not copied) and P42.
  */
 #include "alloc_fail.h"
-#include "data/files.h"
+#include "data/put_files.h"
 
 #include <unistd.h>
 

@@ -4,7 +4,7 @@
  */
 #include "alloc_fail.h"
 #include "base/clock.h"
-#include "data/files.h"
+#include "data/put_files.h"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -4,8 +4,8 @@
  */
 #include "alloc_fail.h"
 #include "base/outfile.h"
-#include "data/files.h"
 #include "data/listing.h"
+#include "data/put_files.h"
 #include "data/shard.h"
 
 #include <unistd.h>

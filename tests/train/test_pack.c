@@ -2,7 +2,7 @@
 #include "train/pack.h"
 
 #include "check.h"
-#include "data/files.h"
+#include "data/put_files.h"
 
 static gr_status run(int n, const char *const *words, FILE *out)
 {

@@ -1,6 +1,6 @@
 /* Files that tests of data make: images with pixels that are known by their place. */
-#ifndef GR_TESTS_DATA_FILES_H
-#define GR_TESTS_DATA_FILES_H
+#ifndef GR_TESTS_DATA_PUT_FILES_H
+#define GR_TESTS_DATA_PUT_FILES_H
 
 #include "gradus/data.h"
 

@@ -1,5 +1,5 @@
 /* Files that tests of data make. */
-#include "data/files.h"
+#include "data/put_files.h"
 
 #include "check.h"
 #include "src/base/alloc.h"
