@@ -186,8 +186,8 @@ static void check_tables(gr_step *s)
     read_f32(s, "time", times[0], 12);
     for (int b = 0; b < 2; b++)
         for (int i = 0; i < 3; i++) { /* one f32 product would be off by 3e-5 */
-            GR_CHECK_NEAR(times[b][i], sin(t[b] * pow(10000, -i / 2.0)), 4e-7);
-            GR_CHECK_NEAR(times[b][3 + i], cos(t[b] * pow(10000, -i / 2.0)), 4e-7);
+            GR_CHECK_NEAR(times[b][i], sin(t[b] * pow(10000, -i / 2.0)), 1e-7);
+            GR_CHECK_NEAR(times[b][3 + i], cos(t[b] * pow(10000, -i / 2.0)), 1e-7);
         }
 }
 

@@ -86,47 +86,27 @@ gr_value *gr_sinusoid_at(const char *site, gr_graph *g, int64_t n, int64_t d, do
     return gr_constant_at(site, g, GR_F32, shape, table);
 }
 
-/* Frequencies in turns, as a part of 12 bits and the rest: a whole time below 4096 times the
- * first part is exact in f32. */
-static void split_frequencies(float *high, float *low, int64_t half, double base)
+/* In f64: at t = 1000 an f32 product would leave an error of 3e-5 in the angle. There are few
+ * of these numbers, one row per sample. */
+gr_value *gr_time_waves_at(const char *site, gr_graph *g, gr_value *t, int64_t d, double base)
 {
-    for (int64_t i = 0; i < half; i++) {
-        double f = pow(base, -(double)i / (double)(half - 1)) / (2 * M_PI);
-        int exponent;
-        double mantissa = frexp(f, &exponent);
+    int64_t half = d / 2;
+    gr_value *x;
+    double *f;
 
-        high[i] = (float)ldexp(nearbyint(ldexp(mantissa, 12)), exponent - 12);
-        low[i] = (float)(f - (double)high[i]);
-    }
-}
-
-/* The angle t f, less whole turns, in [-pi, pi]. Taken as one product, t = 1000 would leave an
- * error of 3e-5 in it. */
-static gr_value *wave_angles(const char *site, gr_graph *g, gr_value *t, int64_t half, double base)
-{
-    float *f = gr_arena_array(g->arena, 2 * (size_t)half, sizeof(*f));
-    gr_value *high, *low;
-
+    if (!is_even_width(g, site, "time_waves", d, 4))
+        return NULL;
+    f = gr_arena_array(g->arena, (size_t)half, sizeof(*f));
     if (!f) {
         gr_graph_stick(g, GR_ERR_NOMEM);
         return NULL;
     }
-    split_frequencies(f, f + half, half, base);
-    t = gr_unsqueeze_at(site, g, gr_cast_at(site, g, t, GR_F32), -1);
-    high = gr_map2_at(site, g, "mul", t, gr_constant_at(site, g, GR_F32, GR_SHAPE(half), f));
-    low = gr_map2_at(site, g, "mul", t, gr_constant_at(site, g, GR_F32, GR_SHAPE(half), f + half));
-    high = gr_map2_at(site, g, "sub", high, gr_map1_at(site, g, "round", high));
-    return gr_mapk_at(site, g, "mul", gr_map2_at(site, g, "add", high, low), 2 * M_PI);
-}
-
-gr_value *gr_time_waves_at(const char *site, gr_graph *g, gr_value *t, int64_t d, double base)
-{
-    gr_value *x;
-
-    if (!is_even_width(g, site, "time_waves", d, 4))
-        return NULL;
-    x = wave_angles(site, g, t, d / 2, base);
-    return gr_concat_at(
-        site, g, (gr_value *[]){ gr_map1_at(site, g, "sin", x), gr_map1_at(site, g, "cos", x) }, 2,
-        -1);
+    for (int64_t i = 0; i < half; i++)
+        f[i] = pow(base, -(double)i / (double)(half - 1));
+    x = gr_unsqueeze_at(site, g, gr_cast_at(site, g, t, GR_F64), -1);
+    x = gr_map2_at(site, g, "mul", x, gr_constant_at(site, g, GR_F64, GR_SHAPE(half), f));
+    x = gr_concat_at(site, g,
+                     (gr_value *[]){ gr_map1_at(site, g, "sin", x), gr_map1_at(site, g, "cos", x) },
+                     2, -1);
+    return gr_cast_at(site, g, x, GR_F32);
 }
