@@ -48,6 +48,7 @@ static gr_status make_step(gr_trainer *t)
     c.sync_bn = t->o.sync_bn;
     c.grad_dtype = wire[t->o.grad_dtype];
     c.ema_decay = t->o.ema_decay;
+    c.tune = t->o.tune;
     c.recompute = (gr_recompute)t->o.recompute;
     c.memory_limit = (size_t)t->o.memory_limit;
     c.bucket_bytes = (size_t)t->o.bucket_bytes;

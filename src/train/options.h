@@ -103,6 +103,7 @@ typedef struct gr_train_options {
     /* precision and memory */
     int amp; /* gr_amp */
     double init_scale;
+    bool tune;
     int recompute; /* gr_recompute */
     int64_t memory_limit, device_memory;
 
