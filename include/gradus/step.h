@@ -129,8 +129,9 @@ GR_API gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds,
 GR_API gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
 
 /* Whether evaluations from now on read the averages in place of the parameters (default:
- * no). Needs ema_decay and a training plan. With config.zero it is collective, the averages are
- * those of now, and training, saving and restoring are refused until it is off again. */
+ * no). Needs ema_decay and a training plan. With config.zero it is collective, and averages are
+ * those of the call: after training, saving or restoring it is to be called again before the
+ * next evaluation, which is refused otherwise. */
 GR_API gr_status gr_step_use_ema(gr_step *s, bool on) GR_MUST_CHECK;
 
 /* Copies an output of the last run to `dst` (count and type must match). Waits for it. */

@@ -53,7 +53,7 @@ struct gr_step {
     gr_update_config update;
     gr_vars *vars;
     gr_buckets buckets;
-    gr_shard shard; /* with has_buckets, when gr_step_shards() */
+    gr_shard shard;       /* with has_buckets, when gr_step_shards() */
     gr_meetings meetings; /* exchanges besides the buckets' */
     bool has_buckets, sealed, can_train;
 
@@ -166,8 +166,10 @@ gr_status gr_step_gather_part(gr_step *s, const gr_var *v, void *whole) GR_MUST_
 gr_status gr_step_scatter_part(gr_step *s, const gr_var *v, void *whole, void *part) GR_MUST_CHECK;
 /* What rank 0 has found, told to all: its status with message, and n_bytes at `mem`. */
 gr_status gr_step_tell(gr_step *s, gr_status st, void *mem, size_t n_bytes) GR_MUST_CHECK;
-/* Averages into the place of parameters, or parameters back. */
-gr_status gr_step_swap_averages(gr_step *s, bool on) GR_MUST_CHECK;
+/* Averages into the place of the parameters, which are put aside. Collective. */
+gr_status gr_step_place_averages(gr_step *s) GR_MUST_CHECK;
+/* Undoes that, if it was done; on this rank alone. */
+void gr_step_put_back_params(gr_step *s);
 
 /* fingerprint.c: what all ranks must agree on, lines "key = value". */
 gr_status gr_step_compare(gr_step *s) GR_MUST_CHECK;

@@ -150,9 +150,6 @@ gr_status gr_step_check_training(const gr_step *s, const gr_named *feeds, int n_
         if (gr_shape_count(&feeds[i].shape) == 0)
             return gr_fail(GR_ERR_ARG, "feed '%s' is empty: there is nothing to train on",
                            feeds[i].name);
-    if (s->params)
-        return gr_fail(GR_ERR_ARG, "training: with zero, averages lie where parameters do while "
-                                   "evaluations read them; call gr_step_use_ema(step, false)");
     if (s->saw_bad_data)
         return gr_fail(GR_ERR_ARG, "an update was made from bad data; restore a snapshot first");
     return GR_OK;
@@ -160,6 +157,7 @@ gr_status gr_step_check_training(const gr_step *s, const gr_named *feeds, int n_
 
 gr_status gr_step_train_entry(gr_step *s, const gr_named *feeds, int n_feeds, gr_entry **out)
 {
+    gr_step_put_back_params(s);
     if (!s->sealed)
         GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
     return gr_step_entry(s, train_role(s), feeds, n_feeds, out);
@@ -188,6 +186,10 @@ gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
     gr_role role = s->use_ema && !s->params ? GR_ROLE_AVERAGE : GR_ROLE_EVAL;
     gr_entry *e;
 
+    if (s->use_ema && gr_step_shards(s) && !s->params)
+        return gr_fail(GR_ERR_ARG, "evaluation: with zero, averages are those of the last "
+                                   "gr_step_use_ema(); training goes on since: call it again, on "
+                                   "all ranks");
     GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
     return run_entry(s, e, feeds, n_feeds, 0);
 }
@@ -198,8 +200,10 @@ gr_status gr_step_use_ema(gr_step *s, bool on)
         return gr_fail(GR_ERR_ARG, "step: there is no average; set ema_decay");
     if (on && !s->can_train)
         return gr_fail(GR_ERR_ARG, "step: plan a training shape first; it makes the averages");
-    if (gr_step_shards(s) && on != s->use_ema)
-        GR_TRY(gr_step_swap_averages(s, on));
+    if (!on)
+        gr_step_put_back_params(s);
+    else if (gr_step_shards(s) && !s->params)
+        GR_TRY(gr_step_place_averages(s));
     s->use_ema = on;
     return GR_OK;
 }

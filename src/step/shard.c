@@ -119,21 +119,23 @@ static gr_status gather_averages(gr_step *s)
     return GR_OK;
 }
 
-gr_status gr_step_swap_averages(gr_step *s, bool on)
+gr_status gr_step_place_averages(gr_step *s)
 {
-    const gr_backend_ops *ops = s->device->ops;
     size_t n_bytes = 1;
 
-    if (!on) {
-        move_params(s, s->params, true);
-        ops->host_free(s->device, s->params);
-        s->params = NULL;
-        return GR_OK;
-    }
     for (int i = 0; i < s->vars->n; i++)
         if (is_average(s->vars->list[i]))
             n_bytes += param_bytes(s->vars->list[i]);
-    GR_TRY(ops->host_alloc(s->device, n_bytes, &s->params));
+    GR_TRY(s->device->ops->host_alloc(s->device, n_bytes, &s->params));
     move_params(s, s->params, false);
     return gather_averages(s);
+}
+
+void gr_step_put_back_params(gr_step *s)
+{
+    if (!s->params)
+        return;
+    move_params(s, s->params, true);
+    s->device->ops->host_free(s->device, s->params);
+    s->params = NULL;
 }

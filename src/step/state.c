@@ -153,11 +153,6 @@ gr_status gr_step_check_idle(const gr_step *s, const char *what)
 {
     if (!s->sealed)
         return gr_fail(GR_ERR_ARG, "%s: there is no state before the first plan", what);
-    if (s->params)
-        return gr_fail(GR_ERR_ARG,
-                       "%s: with zero, averages lie where parameters do while "
-                       "evaluations read them; call gr_step_use_ema(step, false)",
-                       what);
     if (s->micro != 0)
         return gr_fail(GR_ERR_ARG, "%s: micro-step %d of %d is under way; finish the update first",
                        what, s->micro, s->c.accumulate);
@@ -277,6 +272,7 @@ gr_status gr_step_save_into(gr_step *s, gr_snapshot *snap, gr_save_part part)
     if (!snap)
         return gr_fail(GR_ERR_ARG, "save: the snapshot is NULL");
     GR_TRY(gr_step_check_idle(s, "save"));
+    gr_step_put_back_params(s);
     GR_TRY(s->device->ops->sync(s->device));
     st = save_all(s, snap, part);
     if (st != GR_OK && gr_step_shards(s))
@@ -445,6 +441,7 @@ gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap)
     gr_status st;
 
     GR_TRY(gr_step_check_idle(s, "restore"));
+    gr_step_put_back_params(s);
     r.has = gr_calloc((size_t)s->vars->n + 1, 1);
     if (!r.has)
         return GR_ERR_NOMEM;

@@ -89,6 +89,7 @@ static gr_status broadcast_device(gr_step *s, int root)
 gr_status gr_step_broadcast(gr_step *s, int root)
 {
     GR_TRY(check_call(s, "broadcast"));
+    gr_step_put_back_params(s);
     if (root < 0 || root >= gr_pg_size(s->c.pg))
         return gr_fail(GR_ERR_ARG, "broadcast: there is no rank %d among %d", root,
                        gr_pg_size(s->c.pg));

@@ -110,6 +110,8 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
     double *sums = t->eval.counts, *extra = sums + t->view.n_counts;
 
     memset(sums, 0, n_sums * sizeof(*sums));
+    if (t->o.zero > 0 && t->o.ema_decay > 0) /* averages are put together for each evaluation */
+        GR_TRY(gr_step_use_ema(t->step, true));
     GR_TRY(gr_wrap(run_split(t, split, NULL), "evaluation"));
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ sums, n_sums, GR_F64 }, GR_REDUCE_SUM));
     t->recipe->measure(t->user, sums, out->values);
