@@ -51,5 +51,15 @@ gradrun --nproc_per_node=2 gradus --config configs/shapes_segmentation.yaml --ta
     --device cpu --n_eval 8 --output masks >predict_masks.txt 2>&1 || fail "prediction of masks"
 [ "$(find masks -name '*.png' | wc -l)" = 8 ] || fail "masks as PNG"
 [ "$(wc -l <masks/predictions.csv)" = 9 ] || fail "rows of masks"
+# Pictures of one's own: a folder, one file, nothing.
+gradus predict --config configs/shapes_segmentation.yaml --device cpu --input masks --output own \
+    >own.txt 2>&1 || fail "prediction on a folder"
+[ "$(find own -name '*.png' | wc -l)" = 8 ] || fail "a mask for each picture of a folder"
+gradus predict --config configs/shapes_segmentation.yaml --device cpu --input masks/drawn-3.png \
+    --output one >one.txt 2>&1 || fail "prediction on a file"
+cmp own/drawn-3.png one/drawn-3.png || fail "alone, a picture has another mask"
+! gradus predict --config configs/shapes_segmentation.yaml --device cpu --input masks/nothing.png \
+    --output none >none.txt 2>&1 || fail "prediction on nothing"
+says none.txt "there is no file or folder 'masks/nothing.png'"
 NPROC=2 TASK=check ./run_ddp.sh "${small[@]}" --output_dir checked >script.txt 2>&1 ||
     fail "run_ddp.sh"

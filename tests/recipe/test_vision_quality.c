@@ -31,6 +31,7 @@ static void reach(const goal *t)
     double v[GR_RECIPE_MAX_METRICS], value;
     recipe_run r;
 
+    o.optim.weight_decay = 1e-4;
     recipe_open(&r, "vision", t->yaml, &o);
     recipe_train(&r, IS_SLOW ? 2 : t->n_steps, t->lr);
     recipe_evaluate(&r, GR_SPLIT_VALID, v);
@@ -55,6 +56,7 @@ static const goal scenes = { .what = "drawn scenes, U-Net",
                              .yaml =
                                  "model: {name: unet, config: {base_channels: 8, num_classes: 4, "
                                  "input_sizes: [1, 48, 48]}}\n"
+                                 "criterion: [cross_entropy, dice]\n"
                                  "transform: {HFLIP: 0.5, NORMALIZE: {mean: 0.4, std: 0.25}}",
                              .metric = "miou",
                              .n_train = 4000,
@@ -71,9 +73,9 @@ static void digits(void)
                                           GR_TESTS_DIR "/../../../shared/data/mnist-10k" };
     goal t = { .what = "digits, ResNet-18",
                .metric = "accuracy",
-               .batch = 32,
-               .n_steps = 280,
-               .lr = 2e-3,
+               .batch = 16,
+               .n_steps = 560,
+               .lr = 1e-3,
                .least = 0.97 };
     char yaml[1024];
     int i = 0;
