@@ -465,6 +465,7 @@ static void test_waiting(void)
     world w = { .sleep_us = 4000 };
     gr_loader_config c = config_of(&w, source, 1);
     gr_loader_stats stats;
+    int n_batches = 0;
     const gr_loaded *b;
     gr_loader *l;
 
@@ -476,13 +477,17 @@ static void test_waiting(void)
     GR_CHECK(stats.load_ns > 20000000);
     GR_CHECK_EQ(stats.wait_ns, b->wait_ns);
     gr_loader_reset_stats(l);
-    while (atomic_load(&w.n_loads) < 24)
-        nap(1000);
-    nap(30000);
-    GR_CHECK_OK(gr_loader_next(l, &b));
-    GR_CHECK(b->wait_ns < 20000000);
+    /* On a busy machine this thread may be held up at any point, but not every time. */
+    for (int try = 0; try < 20; try++) {
+        nap(60000);
+        GR_CHECK_OK(gr_loader_next(l, &b));
+        n_batches++;
+        if (b->wait_ns < 10000000)
+            break;
+    }
+    GR_CHECK(b->wait_ns < 10000000);
     gr_loader_get_stats(l, &stats);
-    GR_CHECK_EQ(stats.n_batches, 1);
+    GR_CHECK_EQ(stats.n_batches, n_batches);
     gr_loader_destroy(l);
     gr_order_source_destroy(source);
 }
