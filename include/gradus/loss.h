@@ -49,6 +49,11 @@ GR_API gr_value *gr_cross_entropy_parts_at(const char *site, gr_graph *g, gr_val
 GR_API gr_value *gr_cross_entropy_mean_at(const char *site, gr_graph *g, gr_value *logits,
                                           gr_value *labels, const gr_cross_entropy_options *o);
 
+/* sum / count of two floating scalars, 0 over 0 is 0: how a loss of one's own says what it is the
+ * mean of, so that loss_reduction global (gradus/step.h) can count over all ranks. */
+#define gr_counted_mean(g, sum, count) gr_counted_mean_at(GR_HERE, g, sum, count)
+GR_API gr_value *gr_counted_mean_at(const char *site, gr_graph *g, gr_value *sum, gr_value *count);
+
 /* - sum over c of target log softmax(logits), for targets [.., c] that are probabilities. */
 #define gr_soft_cross_entropy_each(g, logits, target) \
     gr_soft_cross_entropy_each_at(GR_HERE, g, logits, target)

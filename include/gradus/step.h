@@ -40,6 +40,13 @@ typedef enum gr_amp {
     GR_AMP_AUTO /* bf16 where the device is good at it, else fp16 */
 } gr_amp;
 
+/* What a loss that is a mean is the mean of. */
+typedef enum gr_loss_reduction {
+    GR_LOSS_LOCAL, /* of each rank's and micro-step's own elements; the means are averaged */
+    GR_LOSS_GLOBAL /* of all elements that count (labels not ignored, places under a mask) on all
+                      ranks and in all micro-steps of an update */
+} gr_loss_reduction;
+
 typedef struct gr_step_config {
     gr_trace_fn *trace;
     void *user;         /* handed to trace */
@@ -89,13 +96,18 @@ typedef struct gr_step_config {
                             bytes. They are f32 on each rank and added in f32; every rank gets
                             the same bits. f16 ends at 65504: updates that are not finite are
                             skipped then */
+    gr_loss_reduction loss_reduction; /* for losses of gradus/loss.h, gr_counted_mean() and means
+                            over all elements, and sums of them times constants. Then the output
+                            "loss" of an update is, averaged over ranks, that mean; with
+                            accumulation it is the mean itself after the updating micro-step,
+                            and all of the loss must be over one count */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
             0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
-            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false, GR_F32                         \
+            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false, GR_F32, GR_LOSS_LOCAL          \
     }
 
 /* Opens the device. The trace runs at the first plan. Caller owns *out. */

@@ -100,8 +100,11 @@ struct gr_graph {
     int n_recomputed;        /* blocks whose values the backward pass computes anew */
     size_t recomputed_bytes; /* that are not kept because of that */
 
-    gr_value *loss;   /* NULL in evaluation */
-    gr_value **grads; /* by variable index, n_grads of them; NULL: none */
+    gr_value *loss;       /* NULL in evaluation */
+    gr_value *loss_count; /* what gradients are multiplied by when they are summed over
+                             micro-steps: how many elements the loss is the mean of; or NULL */
+    gr_value *grad_scale; /* how many times too large the exchanged gradients are; or NULL */
+    gr_value **grads;     /* by variable index, n_grads of them; NULL: none */
     int n_grads;
     const bool *wanted; /* during autodiff: by value id; NULL: everything is */
     int n_wanted;

@@ -12,6 +12,7 @@
 #include "op/conv/conv.h"
 #include "op/gather/gather.h"
 #include "op/knn/knn.h"
+#include "op/loss/count.h"
 #include "op/map/program.h"
 #include "op/matmul/matmul.h"
 #include "op/norm/norm.h"
@@ -94,6 +95,9 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_attention_grad,
     &gr_op_rotary,
     &gr_op_accumulate,
+    &gr_op_accumulate_scaled,
+    &gr_op_share_counts,
+    &gr_op_sync_counts,
     &gr_op_grad_control,
     &gr_op_count_step,
     &gr_op_scale_update,

@@ -13,6 +13,7 @@
 
 #include "op/update/update.h"
 #include "base/alloc.h"
+#include "gradus/ops.h"
 #include "graph/op.h"
 #include "op/collective/collective.h"
 #include "op/update/shard.h"
@@ -63,17 +64,31 @@ static gr_value *scalar_value(updater *u, const char *name, gr_dtype t, double s
     return st == GR_OK ? gr_graph_var(u->g, SITE, v) : NULL;
 }
 
+/* What gradients are to be divided by; NULL: by nothing. */
+static gr_value *grad_scale(updater *u)
+{
+    gr_value *scale = u->g->grad_scale;
+
+    if (!u->c->scale_loss)
+        return scale;
+    if (!scale)
+        return scalar_value(u, GR_VAR_SCALE, GR_F32, u->c->init_scale);
+    return gr_map2_at(SITE, u->g, "mul", scalar_value(u, GR_VAR_SCALE, GR_F32, u->c->init_scale),
+                      scale);
+}
+
 static gr_status add_control(updater *u)
 {
-    gr_control_attr a = { .max_norm = u->c->clip_norm, .has_scale = u->c->scale_loss };
+    gr_value *scale = grad_scale(u);
+    gr_control_attr a = { .max_norm = u->c->clip_norm, .has_scale = scale != NULL };
     gr_value **src = gr_malloc(((size_t)u->g->n_grads + 1) * sizeof(*src));
     gr_node *n;
     int k = 0;
 
     if (!src)
         return GR_ERR_NOMEM;
-    if (u->c->scale_loss)
-        src[k++] = scalar_value(u, GR_VAR_SCALE, GR_F32, u->c->init_scale);
+    if (scale)
+        src[k++] = scale;
     for (int i = 0; i < u->g->n_grads; i++)
         if (u->g->grads[i])
             src[k++] = u->g->grads[i];
@@ -289,7 +304,7 @@ gr_status gr_pass_update(gr_graph *g, const gr_update_config *c)
     if (!has_grads(g))
         return GR_OK;
     g->phase = GR_PHASE_UPDATE;
-    if (gr_update_has_control(c))
+    if (gr_update_has_control(c) || g->grad_scale)
         GR_TRY(c->shard ? add_shard_control(&u) : add_control(&u));
     GR_TRY(add_counters(&u));
     node = gr_arena_array(g->arena, (size_t)n_params, sizeof(gr_node *));

@@ -111,6 +111,19 @@ gr_status gr_pass_order(gr_graph *g, gr_meetings *m, const gr_buckets *b,
 /* Puts the exchange into synchronised batch norms (op/norm/sync.h). */
 gr_status gr_pass_sync_norm(gr_graph *g, gr_meetings *m, gr_arena *arena, gr_pg *pg) GR_MUST_CHECK;
 
+/* ---- losses over all ranks ---- */
+
+/* Before autodiff: makes a loss the mean over the elements that count on all ranks; with
+ * accumulation only finds out what they are counted by, g->loss_count. See global.c. */
+gr_status gr_pass_global(gr_graph *g, int n_ranks, bool accumulates) GR_MUST_CHECK;
+/* Puts the exchange into the counts that gr_pass_global() left. */
+gr_status gr_pass_sync_counts(gr_graph *g, gr_meetings *m, gr_arena *arena,
+                              gr_pg *pg) GR_MUST_CHECK;
+/* Sums g->loss_count and the loss over micro-steps; where the graph `updates`, over ranks as
+ * well: g->grad_scale and the output "loss" come of it. */
+gr_status gr_pass_count(gr_graph *g, gr_meetings *m, gr_arena *arena, gr_pg *pg,
+                        bool updates) GR_MUST_CHECK;
+
 /* ---- recompute ---- */
 
 /* Lets the backward pass compute values of blocks anew instead of keeping them: of the

@@ -87,9 +87,10 @@ gr_status gr_pass_accumulate(gr_graph *g, const gr_buckets *b)
 {
     for (int s = 0; s < b->n_slots; s++) {
         gr_value **grad = &g->grads[b->var[s]->index];
-        gr_build add = {
-            .op = &gr_op_accumulate, .site = (*grad)->node->site, .src = grad, .n_src = 1
-        };
+        gr_build add = { .op = g->loss_count ? &gr_op_accumulate_scaled : &gr_op_accumulate,
+                         .site = (*grad)->node->site,
+                         .src = (gr_value *[]){ *grad, g->loss_count },
+                         .n_src = g->loss_count ? 2 : 1 };
         gr_value *sum;
 
         g->phase = GR_PHASE_BACKWARD;

@@ -58,6 +58,8 @@ gr_status gr_step_compare(gr_step *s)
     gr_text_addf(&t, "accumulate = %d\n", s->c.accumulate);
     gr_text_addf(&t, "synchronised batch norm = %s\n", s->c.sync_bn ? "yes" : "no");
     gr_text_addf(&t, "grad_dtype = %s\n", gr_dtype_name(s->c.grad_dtype));
+    gr_text_addf(&t, "loss_reduction = %s\n",
+                 s->c.loss_reduction == GR_LOSS_GLOBAL ? "global" : "local");
     gr_text_addf(&t, "check every = %d\n", s->c.check_every);
     gr_text_addf(&t, "zero = %d\n", s->c.zero);
     gr_text_addf(&t, "passes left out = %s\n", s->c.without);

@@ -145,12 +145,24 @@ static gr_status check_slots(const gr_step *s, const gr_graph *g)
     return GR_OK;
 }
 
+/* One rank with one micro-step has all there is to count. */
+static bool is_global(const build *b)
+{
+    return trains(b) && b->s->c.loss_reduction == GR_LOSS_GLOBAL &&
+           (gr_pg_size(b->s->group) > 1 || accumulates(b));
+}
+
+static gr_status global(build *b)
+{
+    return gr_pass_global(b->g, gr_pg_size(b->s->group), accumulates(b));
+}
+
 static gr_status autodiff(build *b)
 {
     gr_var *scale;
 
     GR_TRY(gr_loss_scale_var(b->s->vars, &b->s->update, &scale));
-    GR_TRY(gr_pass_autodiff(b->g, 1.0 / b->s->c.accumulate, scale));
+    GR_TRY(gr_pass_autodiff(b->g, b->g->loss_count ? 1.0 : 1.0 / b->s->c.accumulate, scale));
     GR_TRY(make_buckets(b->s, b->g));
     if (b->s->buckets.n_slots == 0)
         return gr_fail(GR_ERR_ARG, "nothing to train: the loss depends on no parameter that is "
@@ -186,8 +198,18 @@ static gr_status sync_norm(build *b)
     return gr_pass_sync_norm(b->g, &b->s->meetings, b->s->arena, b->s->group);
 }
 
+static gr_status sync_counts(build *b)
+{
+    gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+    return gr_pass_sync_counts(b->g, &b->s->meetings, b->s->arena, b->s->group);
+}
+
 static gr_status accumulate(build *b)
 {
+    if (b->g->loss_count) {
+        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+        GR_TRY(gr_pass_count(b->g, &b->s->meetings, b->s->arena, b->s->group, updates(b)));
+    }
     return gr_pass_accumulate(b->g, &b->s->buckets);
 }
 
@@ -295,10 +317,12 @@ static const struct pass {
     { "trace", always, trace, false },
     { "average", averages, average, false },
     { "outputs", always, outputs, false },
+    { "global", is_global, global, false },
     { "autodiff", trains, autodiff, false },
     { "amp", has_amp, amp, false },
     { "lower", lowers, lower, false },
     { "sync_bn", syncs_norm, sync_norm, false },
+    { "counts", is_global, sync_counts, false },
     { "accumulate", accumulates, accumulate, false },
     { "sync", exchanges, sync, false },
     { "update", updates, update, false },

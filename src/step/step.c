@@ -42,6 +42,14 @@ static gr_status check_config(const gr_step_config *c)
     if (c->grad_dtype != GR_F32 && c->grad_dtype != GR_BF16 && c->grad_dtype != GR_F16)
         return gr_fail(GR_ERR_ARG, "step: grad_dtype is %s, must be f32, bf16 or f16",
                        gr_dtype_name(c->grad_dtype));
+    if (c->loss_reduction != GR_LOSS_LOCAL && c->loss_reduction != GR_LOSS_GLOBAL)
+        return gr_fail(GR_ERR_ARG, "step: unknown loss_reduction %d", (int)c->loss_reduction);
+    if (c->loss_reduction == GR_LOSS_GLOBAL && c->accumulate > 1 &&
+        (c->zero > 0 || c->grad_dtype == GR_F16))
+        return gr_fail(GR_ERR_ARG,
+                       "step: loss_reduction global over several micro-steps does not go with %s: "
+                       "gradients are sums until the update",
+                       c->zero > 0 ? "zero" : "grad_dtype f16");
     if (c->recompute != GR_RECOMPUTE_NONE && c->recompute != GR_RECOMPUTE_ALL &&
         c->recompute != GR_RECOMPUTE_LIMIT)
         return gr_fail(GR_ERR_ARG, "step: unknown recompute %d", (int)c->recompute);

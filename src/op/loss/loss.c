@@ -33,15 +33,36 @@ gr_value *gr_loss_map(const char *site, gr_graph *g, gr_value *const *src,
     return gr_map_add(g, site, src, &p);
 }
 
+static const gr_program ratio_program = {
+    .n_src = 2,
+    .n_instr = 3,
+    .instr = { CONST(1), THREE(WHERE, 1, 1, 2), TWO(DIV, 0, 3) },
+};
+
 gr_value *gr_loss_ratio(const char *site, gr_graph *g, gr_value *a, gr_value *b)
 {
-    static const gr_program program = {
-        .n_src = 2,
-        .n_instr = 3,
-        .instr = { CONST(1), THREE(WHERE, 1, 1, 2), TWO(DIV, 0, 3) },
-    };
+    return gr_loss_map(site, g, (gr_value *[]){ a, b }, &ratio_program);
+}
 
-    return gr_loss_map(site, g, (gr_value *[]){ a, b }, &program);
+bool gr_loss_is_ratio(const gr_node *n)
+{
+    const gr_program *p = n->attr;
+
+    if (n->op != &gr_op_map || p->n_src != 2 || p->n_instr != ratio_program.n_instr)
+        return false;
+    for (int i = 0; i < p->n_instr; i++) {
+        const gr_instr *a = &p->instr[i], *b = &ratio_program.instr[i];
+
+        if (a->fn != b->fn || a->reg[0] != b->reg[0] || a->reg[1] != b->reg[1] ||
+            a->reg[2] != b->reg[2] || a->k != b->k)
+            return false;
+    }
+    return true;
+}
+
+gr_value *gr_counted_mean_at(const char *site, gr_graph *g, gr_value *sum, gr_value *count)
+{
+    return gr_loss_ratio(site, g, sum, count);
 }
 
 /* ---- distances ---- */

@@ -15,6 +15,8 @@ gr_value *gr_loss_map(const char *site, gr_graph *g, gr_value *const *src,
 
 /* a / b of scalars, a where b is 0. */
 gr_value *gr_loss_ratio(const char *site, gr_graph *g, gr_value *a, gr_value *b);
+/* Whether that made the node. */
+bool gr_loss_is_ratio(const gr_node *n);
 
 #ifdef __cplusplus
 }

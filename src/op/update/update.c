@@ -58,6 +58,24 @@ const gr_op gr_op_accumulate = {
     .kernels = gr_accumulate_cpu,
 };
 
+static gr_status accumulate_scaled_infer(gr_node *n)
+{
+    gr_shape scalar = GR_SCALAR;
+
+    GR_TRY(want(n, 1, GR_F32, &scalar));
+    return accumulate_infer(n);
+}
+
+const gr_op gr_op_accumulate_scaled = {
+    .name = "accumulate_scaled",
+    .n_src = 2,
+    .n_out = 1,
+    .amp = GR_AMP_KEEP,
+    .has_effect = true,
+    .infer = accumulate_scaled_infer,
+    .kernels = gr_accumulate_scaled_cpu,
+};
+
 static gr_status control_infer(gr_node *n)
 {
     const gr_control_attr *a = n->attr;

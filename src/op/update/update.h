@@ -4,6 +4,7 @@
  *
  *   accumulate    grad -> the same, summed over micro-steps, in the exchange space:
  *                 out = grad when scalars.micro is 0, else out += grad.
+ *   accumulate_scaled  grad, factor [] -> the same of grad times factor
  *   grad_control  [scale,] grad... -> control, f32 [4] = { factor, skip, norm, scale }
  *                 norm: global L2 norm of grad / scale, an ordered sum of sums over
  *                 blocks of GR_NORM_BLOCK elements, in double. skip: 1 when it is not
@@ -82,10 +83,10 @@ typedef struct gr_ema_attr {
     gr_stretch part;
 } gr_ema_attr;
 
-extern const gr_op gr_op_accumulate, gr_op_grad_control, gr_op_count_step, gr_op_scale_update,
-    gr_op_sgd, gr_op_adamw, gr_op_ema;
-extern const gr_kernel gr_accumulate_cpu[], gr_grad_control_cpu[], gr_count_step_cpu[],
-    gr_scale_update_cpu[], gr_sgd_cpu[], gr_adamw_cpu[], gr_ema_cpu[];
+extern const gr_op gr_op_accumulate, gr_op_accumulate_scaled, gr_op_grad_control, gr_op_count_step,
+    gr_op_scale_update, gr_op_sgd, gr_op_adamw, gr_op_ema;
+extern const gr_kernel gr_accumulate_cpu[], gr_accumulate_scaled_cpu[], gr_grad_control_cpu[],
+    gr_count_step_cpu[], gr_scale_update_cpu[], gr_sgd_cpu[], gr_adamw_cpu[], gr_ema_cpu[];
 
 #ifdef __cplusplus
 }

@@ -55,6 +55,44 @@ static gr_status run_accumulate(const gr_launch *l, const gr_update_loops *loops
     return GR_OK;
 }
 
+typedef struct scaled_job {
+    float *sum;
+    const float *grad;
+    float factor;
+    bool is_first;
+    int64_t n;
+} scaled_job;
+
+static void scaled_slice(void *arg, int slice, int n_slices)
+{
+    const scaled_job *j = arg;
+    int64_t lo, hi;
+
+    gr_pool_cut(j->n, (int64_t)GR_UPDATE_GRAIN, slice, n_slices, &lo, &hi);
+    for (int64_t i = lo; i < hi && j->is_first; i++)
+        j->sum[i] = j->grad[i] * j->factor;
+    for (int64_t i = lo; i < hi && !j->is_first; i++)
+        j->sum[i] += j->grad[i] * j->factor;
+}
+
+static gr_status run_accumulate_scaled(const gr_launch *l)
+{
+    scaled_job j = { .sum = l->out[0],
+                     .grad = l->src[0],
+                     .factor = *(const float *)l->src[1],
+                     .is_first = l->scalars->micro == 0,
+                     .n = (int64_t)count(l->node->src[0]) };
+    bool is_small = j.n < 4 * (int64_t)GR_UPDATE_GRAIN;
+
+    gr_pool_run(l->pool, scaled_slice, &j, is_small ? 1 : gr_pool_size(l->pool));
+    return GR_OK;
+}
+
+const gr_kernel gr_accumulate_scaled_cpu[] = {
+    { .name = "reference", .run = run_accumulate_scaled },
+    { .name = NULL },
+};
+
 /* ---- grad_control ---- */
 
 static size_t count_blocks(const gr_node *n, int first)
