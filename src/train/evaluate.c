@@ -110,6 +110,8 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
     double *sums = t->eval.counts, *extra = sums + t->view.n_counts;
 
     memset(sums, 0, n_sums * sizeof(*sums));
+    if (split == GR_SPLIT_VALID) /* ranks that train have each their own running statistics */
+        GR_TRY(gr_step_sync_buffers(t->step));
     if (t->o.zero > 0 && t->o.ema_decay > 0) /* averages are put together for each evaluation */
         GR_TRY(gr_step_use_ema(t->step, true));
     GR_TRY(gr_wrap(run_split(t, split, NULL), "evaluation"));

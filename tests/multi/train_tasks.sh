@@ -35,6 +35,22 @@ says beside "^Test of run/checkpoints/last.safetensors"
 run there 2 predict shapes --checkpoint run/checkpoints/last.safetensors --output_dir run || fail there
 [ -s run/predict/predictions.csv ] || fail "no predictions beside the run"
 
+# Settings come from the checkpoint; what would change a run in its middle may differ here.
+run other 3 test shapes --checkpoint run --batch_size 17 --n_train 50 --test_batch_size 9 \
+    --output t9 || fail "other settings"
+[ "$(grep '^accuracy,' t9/test_metrics.csv)" = "$(grep '^accuracy,' t1/test_metrics.csv)" ] ||
+    fail "other accuracy by batch"
+
+# Running statistics of batch norms are rank 0's, in validation as in the file: a run that is
+# resumed at its end finds the same values.
+vision=(vision --config "$GR_SOURCE/configs/ddp_example.yaml" --device cpu --output_dir . --run_id bn)
+run bn 3 train "${vision[@]}" --n_train 200 --n_eval 50 --epochs 1 --batch_size 16 --plots false ||
+    fail "batch norm"
+run bn_again 3 train "${vision[@]}" --n_train 200 --n_eval 50 --epochs 1 --batch_size 16 --plots false \
+    --resume last || fail "batch norm, again"
+last() { sed -n 's/^Done after .*held-out samples: //p' "$1.log"; }
+[ -n "$(last bn)" ] && [ "$(last bn)" = "$(last bn_again)" ] || fail "$(last bn) is not $(last bn_again)"
+
 ! run none 1 test shapes || fail "no checkpoint named"
 says none "say which model: --checkpoint"
 ! run gone 2 test shapes --checkpoint nowhere || fail "a checkpoint that is not there"
