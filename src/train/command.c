@@ -179,13 +179,13 @@ static gr_status run_help(const gr_command *c, gr_text *out, int *signal)
         help_help(c, out);
         return gr_text_status(out);
     }
+    rest.argc--;
+    rest.argv++;
     if (strcmp(c->argv[0], "keys") == 0)
-        return gr_keys_help(out);
+        return gr_keys_help(&rest, out);
     about = find_verb(c->argv[0]);
     if (!about)
         return unknown_command(c, c->argv[0]);
-    rest.argc--;
-    rest.argv++;
     about->show_help(&rest, out);
     return gr_text_status(out);
 }

@@ -32,11 +32,15 @@ void gr_train_help(const gr_command *c, gr_text *out)
         "and saved; docs/errors.md has the rest.\n");
 }
 
-gr_status gr_keys_help(gr_text *out)
+gr_status gr_keys_help(const gr_command *c, gr_text *out)
 {
+    const gr_recipe *recipe = NULL;
     gr_train_options o;
 
-    GR_TRY(gr_train_options_init(&o, NULL));
+    for (int i = 0; c->argc > 0 && c->recipes[i]; i++)
+        if (strcmp(c->argv[0], c->recipes[i]->name) == 0)
+            recipe = c->recipes[i];
+    GR_TRY(gr_train_options_init(&o, recipe));
     gr_train_options_keys(&o, out);
     gr_train_options_fini(&o);
     return gr_text_status(out);

@@ -95,12 +95,15 @@ static gr_status finish_betas(gr_train_options *o)
     return GR_OK;
 }
 
-static gr_status finish_warmup(const gr_train_options *o)
+static gr_status finish_warmup(gr_train_options *o)
 {
     static const char key[] = "train.lr_scheduler.warmup_epochs";
+    bool steps = given(o, "train.lr_scheduler.warmup_steps");
 
-    if (given(o, key) && o->warmup_epochs > 0 && given(o, "train.lr_scheduler.warmup_steps"))
+    if (given(o, key) && o->warmup_epochs > 0 && steps)
         return gr_settings_fail(o->settings, key, "stands beside warmup_steps; give one of them");
+    if (steps)
+        o->warmup_epochs = 0; /* that of the checkpoint */
     return GR_OK;
 }
 

@@ -49,7 +49,12 @@ typedef enum gr_sampler_kind {
 
 typedef enum gr_bad_sample { GR_BAD_ERROR, GR_BAD_SKIP } gr_bad_sample;
 
-typedef enum gr_wandb_mode { GR_WANDB_OFFLINE, GR_WANDB_ONLINE, GR_WANDB_DISABLED } gr_wandb_mode;
+typedef enum gr_wandb_mode {
+    GR_WANDB_AUTO, /* written here, and synced at the end where that is possible */
+    GR_WANDB_OFFLINE,
+    GR_WANDB_ONLINE,
+    GR_WANDB_DISABLED
+} gr_wandb_mode;
 
 #define GR_LOG_LEVEL_AUTO 0
 

@@ -109,8 +109,7 @@ gr_status gr_trainer_open_track(gr_trainer *t)
         wandb.name = strrchr(t->folder, '/') ? strrchr(t->folder, '/') + 1 : t->folder;
     if (t->o.use_wandb && t->o.wandb_mode != GR_WANDB_DISABLED && !gr_wandb_disabled())
         c.wandb = &wandb;
-    c.no_upload =
-        t->o.wandb_mode == GR_WANDB_OFFLINE && gr_settings_given(t->o.settings, "wandb.mode");
+    c.no_upload = t->o.wandb_mode == GR_WANDB_OFFLINE;
     GR_TRY(gr_track_open(&t->track, &c));
     t->wandb_id = gr_arena_strdup(t->arena, gr_track_wandb_id(t->track));
     return t->wandb_id ? GR_OK : GR_ERR_NOMEM;

@@ -29,8 +29,8 @@ gr_status gr_train(const gr_command *c, int *signal) GR_MUST_CHECK;
 /* What --help prints: with the recipe's own defaults if the first word is one. */
 void gr_train_help(const gr_command *c, gr_text *out);
 
-/* `gradus help keys`: every name of a setting. */
-gr_status gr_keys_help(gr_text *out) GR_MUST_CHECK;
+/* `gradus help keys [RECIPE]`: every name of a setting. */
+gr_status gr_keys_help(const gr_command *c, gr_text *out) GR_MUST_CHECK;
 
 /*
  * `debug --nan RECIPE [train's options]`: steps as train takes them, but checked operator by

@@ -34,6 +34,7 @@ static const gr_key keys[] = {
     { .name = "dataset.test_path", .kind = GR_KEY_TEXT },
     { .name = "data.cache_dir", .kind = GR_KEY_TEXT, .also = "cache_dir" },
     { .name = "transform", .kind = GR_KEY_TREE },
+    { .name = "dataset.ignore_index", .kind = GR_KEY_INT, .preset = "255" },
 };
 
 static const gr_recipe recipe = {
@@ -419,7 +420,7 @@ static void test_precedence(void)
     setenv("WANDB_MODE", "sideways", 1);
     GR_CHECK_FAILS(
         parse(""), GR_ERR_ARG,
-        "environment variable 'WANDB_MODE': 'sideways' is none of offline|online|disabled");
+        "environment variable 'WANDB_MODE': 'sideways' is none of auto|offline|online|disabled");
     unsetenv("WANDB_MODE");
     unsetenv("GR_TIMEOUT");
     /* A value that loses is checked all the same. */
@@ -495,13 +496,18 @@ static void test_round_trip(void)
     GR_CHECK_OK(
         parse("--lr 0.30000000000000004 --freeze a.*,b~c --val_interval 3~epochs --memory_limit "
               "3GiB --lr_milestones 1,2 --transform [flip,~{crop:~[1,~\"a:b\"]}] --run_id a\"b "
-              "--model.name x --model.config.input_sizes 1,2 --wandb_tags a --comm tcp"));
+              "--model.name x --model.config.input_sizes 1,2 --wandb_tags a --comm tcp "
+              "--warmup_epochs 2.5"));
     take_record(GR_RECORD_YAML, &first);
     GR_CHECK(strstr(first.str, "recipe: \"guides\"\n"));
     GR_CHECK(strstr(first.str, "\n  interval: 3 epochs\n"));
     GR_CHECK(strstr(first.str, "\ntransform: [flip, {\"crop\": [1, \"a:b\"]}]\n"));
     GR_CHECK(strstr(first.str, "\nmodel:\n  name: \"x\"\n  config:\n    input_sizes: [1, 2]\n"));
+    GR_CHECK(strstr(first.str, "\ndataset:\n  # ignore_index: 255\n"));
+    GR_CHECK(strstr(first.str, "\n    warmup_epochs: 2.5\n") && !strstr(first.str, "warmup_steps"));
     GR_CHECK_OK(parse_file(first.str, ""));
+    GR_CHECK(!gr_settings_given(o.settings, "dataset.ignore_index")); /* as it was */
+    GR_CHECK_EQ(gr_settings_int(o.settings, "dataset.ignore_index"), 255);
     take_record(GR_RECORD_YAML, &again);
     GR_CHECK_STR(first.str, again.str);
 
@@ -512,6 +518,7 @@ static void test_round_trip(void)
     take_record(GR_RECORD_SAVE, &again);
     GR_CHECK_STR(first.str, again.str);
     GR_CHECK_STR(o.freeze, "a.*,b c");
+    GR_CHECK(!gr_settings_given(o.settings, "dataset.ignore_index"));
 
     take_record(GR_RECORD_COMPARE, &first);
     GR_CHECK(strstr(first.str, "recipe = guides\n") && !strstr(first.str, "num_workers"));

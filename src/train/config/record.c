@@ -8,6 +8,7 @@
 #include "train/config/table.h"
 #include "train/options.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* ---- values ---- */
@@ -63,15 +64,23 @@ static bool has_value(const gr_train_options *o, int i)
 
 /* ---- records ---- */
 
+/* One of the recipe's that nobody has given. */
+static bool is_preset(const gr_train_options *o, int i)
+{
+    return i >= gr_n_rows && o->settings->slots[i].origin.kind <= GR_FROM_DEFAULT;
+}
+
 static bool is_wanted(const gr_train_options *o, int i, gr_record what)
 {
     unsigned use;
 
-    if (i >= gr_n_rows) /* the recipe's */
-        return o->settings->slots[i].value.n > 0;
+    if (i >= gr_n_rows) /* the recipe's; a preset that is read back would look as if given */
+        return o->settings->slots[i].value.n > 0 && (what != GR_RECORD_SAVE || !is_preset(o, i));
     use = gr_rows[i].use;
     if ((use & GR_USE_HIDDEN) || !has_value(o, i))
         return false;
+    if (gr_rows[i].offset == offsetof(gr_train_options, warmup_steps) && o->warmup_epochs > 0)
+        return false; /* one of the two */
     if (what == GR_RECORD_SAVE)
         return use & GR_USE_SAVED;
     return what == GR_RECORD_YAML || !(use & GR_USE_LOCAL);
@@ -114,7 +123,7 @@ static void add_group(const gr_train_options *o, const char *above, size_t n_abo
             continue;
         n = strcspn(rest, ".");
         if (rest[n] == '\0') {
-            gr_text_addf(out, "%*s%s: ", indent, "", rest);
+            gr_text_addf(out, "%*s%s%s: ", indent, "", is_preset(o, i) ? "# " : "", rest);
             add_slot(o, i, GR_FORM_YAML, out);
             gr_text_add(out, "\n");
         } else if (!was_before(o, i, n_above + n)) {

@@ -289,7 +289,8 @@ const gr_row gr_rows[] = {
       "wandb_name", "NAME", "WANDB_NAME", AT(wandb_name), SAVED | EMPTY },
     { TEXT("wandb.entity", NULL, "user or team"),
       "wandb_entity", "NAME", "WANDB_ENTITY", AT(wandb_entity), SAVED | EMPTY },
-    { CHOICE("wandb.mode", "offline", "offline=dryrun|online=run=shared|disabled", "online: sync at the end"),
+    { CHOICE("wandb.mode", "auto", "auto|offline=dryrun|online=run=shared|disabled", "auto, online: sync at the end where "
+      "that is possible"),
       "wandb_mode", NULL, "WANDB_MODE", AT(wandb_mode), SAVED },
     { OTHER(GR_KEY_TEXTS, "wandb.tags", NULL, "labels of the run"),
       "wandb_tags", "WORD,...", "WANDB_TAGS", AT(wandb_tags), SAVED },
