@@ -179,8 +179,8 @@ void gr_train_options_record(const gr_train_options *o, gr_record what, gr_text 
 /*
  * Settings for a resumed run: the recipe's defaults, over them what GR_RECORD_SAVE had
  * written, over them file, environment and words. GR_ERR_ARG when these change one that
- * decides which samples a step takes and the run trains on. On success *o is new, and its old texts live on; on
- * failure it is as it was.
+ * decides which samples a step takes and the run trains on. On success *o is new, and its old texts
+ * live on; on failure it is as it was.
  */
 gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe, const char *saved,
                                   bool trains, int argc, char **argv) GR_MUST_CHECK;
