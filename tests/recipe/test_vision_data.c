@@ -7,6 +7,7 @@
 #include "check.h"
 #include "run.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -250,6 +251,61 @@ static void pairs(void)
     }
 }
 
+/* ---- threads ---- */
+
+#define N_THREADS 4
+
+typedef struct worker {
+    recipe_run *run;
+    const float *want; /* [epoch][sample] */
+    pthread_t thread;
+} worker;
+
+static float sum_of(recipe_run *r, int64_t index, int64_t epoch)
+{
+    gr_sample s = { .split = GR_SPLIT_TRAIN, .index = index, .epoch = epoch, .seed = 7 };
+    float image[SIDE * SIDE], sum = 0;
+    int32_t mask[SIDE * SIDE], size[2];
+    void *mem[3] = { image, mask, size };
+
+    GR_CHECK_OK(r->recipe->load(r->user, &s, mem));
+    for (int i = 0; i < SIDE * SIDE; i++)
+        sum += image[i] * (float)(i % 7 + 1) + (float)(mask[i] * (i % 5));
+    return sum;
+}
+
+static void *load_all(void *arg)
+{
+    worker *w = arg;
+
+    for (int i = 0; i < 60; i++)
+        GR_CHECK(sum_of(w->run, i % 3, i / 3) == w->want[i]);
+    return NULL;
+}
+
+/* Several threads at once see the samples that one sees. */
+static void threads(void)
+{
+    worker workers[N_THREADS];
+    float want[60];
+    recipe_run r;
+
+    open_run(&r, &training,
+             "model: {name: unet, config: {num_classes: 2, input_sizes: [1, 24, 24]}}\n"
+             "transform: {HFLIP: 0.5, ROTATION: 30, COLOR_JITTER: [0.2, 0.2]}\n"
+             "dataset: {root_dir: '%s/pairs', split: [0.75, 0.25]}",
+             root);
+    for (int i = 0; i < 60; i++)
+        want[i] = sum_of(&r, i % 3, i / 3);
+    for (int t = 0; t < N_THREADS; t++) {
+        workers[t] = (worker){ .run = &r, .want = want };
+        GR_CHECK_EQ(pthread_create(&workers[t].thread, NULL, load_all, &workers[t]), 0);
+    }
+    for (int t = 0; t < N_THREADS; t++)
+        GR_CHECK_EQ(pthread_join(workers[t].thread, NULL), 0);
+    recipe_close(&r);
+}
+
 /* DRIVE's layout; masks of 0 and 255; one logit. */
 static void drive(void)
 {
@@ -377,6 +433,7 @@ int main(void)
     folders();
     divisions();
     pairs();
+    threads();
     drive();
     bad_masks();
     arrays();
