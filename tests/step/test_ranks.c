@@ -224,6 +224,11 @@ static void other_clip(gr_step_config *c)
     c->clip_norm = 2.5;
 }
 
+static void other_zero(gr_step_config *c)
+{
+    c->zero = 1;
+}
+
 static gr_status trace_wider(gr_graph *g, void *user)
 {
     gr_value *h = gr_relu(g, gr_linear(g, "fc1", gr_input(g, "x"), 17));
@@ -255,6 +260,7 @@ int main(void)
     test_mlp_is_close(3);
     expect_difference(other_seed, (const char *const[]){ "seed", "12345", "rank 1" });
     expect_difference(other_clip, (const char *const[]){ "optimiser", "clip norm 2.5", "rank 1" });
+    expect_difference(other_zero, (const char *const[]){ "'zero'", "rank 0 has '0'", "rank 1" });
     expect_difference(other_model, (const char *const[]){ "variable", "rank 0", "rank 1" });
     expect_difference(other_config, (const char *const[]){ "config line", "rank 0", "rank 1" });
     test_learning_rates_differ();
