@@ -106,16 +106,21 @@ static gr_status check_loss(gr_trainer *t)
 gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
 {
     int64_t in_epoch = gr_trainer_place(t, t->at) % t->steps_per_epoch;
+    /* A loss over all micro-steps is known after the last of them. */
+    int64_t n_losses = t->o.loss_reduction == GR_LOSS_GLOBAL ? 1 : t->o.accumulate;
     double lr = gr_trainer_lr(t, t->at), loss = 0;
 
-    for (int64_t m = 0; m < t->o.accumulate; m++)
-        GR_TRY(micro_step(t, in_epoch * t->o.accumulate + m, lr, want_loss ? &loss : NULL));
+    for (int64_t m = 0; m < t->o.accumulate; m++) {
+        bool tells = want_loss && m >= t->o.accumulate - n_losses;
+
+        GR_TRY(micro_step(t, in_epoch * t->o.accumulate + m, lr, tells ? &loss : NULL));
+    }
     t->at++;
     t->lr = lr;
     if (!want_loss)
         return GR_OK;
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &loss, 1, GR_F64 }, GR_REDUCE_SUM));
-    t->loss = loss / (double)t->o.accumulate / t->n_ranks;
+    t->loss = loss / (double)n_losses / t->n_ranks;
     return check_loss(t);
 }
 

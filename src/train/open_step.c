@@ -46,6 +46,7 @@ static gr_status make_step(gr_trainer *t)
     c.check_every = (int)t->o.check_every;
     c.zero = (int)t->o.zero;
     c.sync_bn = t->o.sync_bn;
+    c.loss_reduction = (gr_loss_reduction)t->o.loss_reduction;
     c.grad_dtype = wire[t->o.grad_dtype];
     c.ema_decay = t->o.ema_decay;
     c.tune = t->o.tune;

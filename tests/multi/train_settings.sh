@@ -77,6 +77,12 @@ train 3 half "${wire[@]}" --grad_dtype bf16 --sync_bn || fail half
 diff <(numbers whole) <(numbers zero) || fail "zero: other numbers"
 ! diff <(numbers whole) <(numbers half) >diff.log || fail "grad_dtype does nothing"
 
+# Where every sample counts, the mean over all is the mean of means, in the log too.
+losses() { sed 's/.*"loss": \([0-9.]*\).*/\1/' "$1/metrics.jsonl" | cut -c1-5; }
+train 2 local "${wire[@]}" --accumulate 2 || fail local
+train 2 global "${wire[@]}" --accumulate 2 --loss_reduction global || fail global
+diff <(losses local) <(losses global) || fail "loss_reduction: other losses"
+
 # The file STOP ends a run in order, on all ranks, and is gone afterwards.
 train 2 stop --n_train 96 --batch_size 8 --epochs 100000000 --log_every 1000000 &
 pid=$!
