@@ -190,16 +190,15 @@ static void need_truth(built *b)
     b->truth = gr_mul(b->g, b->truth, b->valid);
 }
 
-/* The mean over what counts. */
+/* The mean over what counts: all classes of it. */
 static gr_value *mean_of(built *b, gr_value *each)
 {
     gr_value *sum = gr_sum(b->g, gr_mul(b->g, each, b->valid), GR_AXES_ALL, false);
-    gr_shape shape = gr_value_shape(b->logits);
     gr_value *count = gr_sum(b->g, b->valid, GR_AXES_ALL, false);
-    gr_value *one = gr_fill(b->g, GR_F32, GR_SCALAR, 1);
+    gr_shape shape = gr_value_shape(b->logits);
+    gr_value *mean = gr_counted_mean(b->g, sum, count);
 
-    count = gr_maximum(b->g, count, one);
-    return gr_mul_k(b->g, gr_div(b->g, sum, count), 1.0 / (double)shape.dim[shape.n_dims - 1]);
+    return gr_mul_k(b->g, mean, 1.0 / (double)shape.dim[shape.n_dims - 1]);
 }
 
 static gr_value *cross_entropy(built *b, const gr_vision_term *t)
