@@ -31,8 +31,21 @@ pair() { # NAME RANKS STOP_AT OPTION...
 pair plain 2 21
 pair one 1 40
 pair three 3 13 --ema_decay 0.99
+train 3 three0.whole --output_dir three0.whole "${common[@]}"
 pair bf16 2 13 --use_amp --gradient_accumulation_steps 2 --clip_norm 1
 pair fp16 2 30 --amp fp16 --optim sgd --momentum 0.9 --lr 0.05
+pair zero1 2 21 --zero 1 --ema_decay 0.99
+pair zero2 3 13 --zero 2
+
+# State that was cut up is saved as if it had not been: the same tensors with and without.
+tensors() { # FILE: its bytes after the header, which holds settings
+    tail -c +"$((9 + $(od -An -tu8 -N8 "$1")))" "$1"
+}
+train 2 plain.ema --output_dir plain.ema "${common[@]}" --ema_decay 0.99
+cmp <(tensors plain.ema/checkpoints/last.safetensors) <(tensors zero1.whole/checkpoints/last.safetensors) ||
+    fail "zero 1 has other bits"
+cmp <(tensors three0.whole/checkpoints/last.safetensors) <(tensors zero2.whole/checkpoints/last.safetensors) ||
+    fail "zero 2 has other bits"
 
 grep -v " LAUNCH OMP_NUM_THREADS" plain.whole.log | head -n 4 | diff - <(printf '%s\n' 'Training setup:' '  Distributed: True' \
     '  World size: 2' '  Rank: 0, Local rank: 0') || fail "banner"
