@@ -164,7 +164,7 @@ endforeach()
 # Checks of the sources themselves. They do not depend on how things are compiled, so
 # sanitizer builds leave them out.
 if(NOT GR_SANITIZE AND Python3_Interpreter_FOUND)
-  foreach(what layers sizes headers)
+  foreach(what layers sizes headers troubles)
     set(command ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/check_${what}.py)
     if(what STREQUAL headers)
       list(APPEND command --cc ${CMAKE_C_COMPILER} --cxx ${CMAKE_CXX_COMPILER})

@@ -1,7 +1,8 @@
 /*
  * Groups on a GPU: ipc between threads and between processes, nccl between processes, all
  * on one GPU. Sums are compared with the law (comm/reduce.h): bit by bit for ipc, within
- * rounding for NCCL. Then one rank dies, and the other must say so in time.
+ * rounding for NCCL. Then one rank dies, and the other must say so in time. P13: no rank sets a
+ * device by hand; the library has one before it opens a group.
  */
 #include "base/alloc.h"
 #include "base/clock.h"

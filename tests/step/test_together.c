@@ -302,6 +302,7 @@ static void test_unused(void)
     forget(r, 2);
 }
 
+/* P24: no gradient, no bucket and no moments for what does not learn. */
 static void test_freeze(void)
 {
     gr_step_config c = config();
