@@ -119,6 +119,15 @@ static gr_status finish_map(const gr_train_options *o)
     return GR_OK;
 }
 
+static gr_status finish_budget(const gr_train_options *o)
+{
+    static const char key[] = "dataloader.token_budget";
+
+    if (o->token_budget > 0 && o->sampler != GR_ORDER_BUCKETED)
+        return gr_settings_fail(o->settings, key, "is for the sampler 'bucketed' only");
+    return GR_OK;
+}
+
 static void finish_stopping(gr_train_options *o)
 {
     const gr_setting *v = &gr_settings_slot(o->settings, "train.early_stopping.enabled")->value;
@@ -144,6 +153,7 @@ static gr_status fill(gr_train_options *o)
     GR_TRY(finish_betas(o));
     GR_TRY(finish_warmup(o));
     GR_TRY(finish_map(o));
+    GR_TRY(finish_budget(o));
     optim = gr_train_options_optim(o);
     return gr_optim_check(&optim);
 }

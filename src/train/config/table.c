@@ -273,7 +273,7 @@ const gr_row gr_rows[] = {
     { BOOL("logging.tensorboard", "true", "write event files"), "tensorboard", NULL, NULL, AT(tensorboard), SAVED },
     { BOOL("logging.csv", "true", "write metrics.csv"), "csv", NULL, NULL, AT(csv), SAVED },
     { BOOL("logging.plots", "true", "draw learning curves as PNG"), "plots", NULL, NULL, AT(plots), SAVED },
-    { INT("logging.plot_every", "1", 1, MANY, "epochs between drawings"),
+    { INT("logging.plot_every", "1", 1, MANY, "epochs between drawings, which follow a validation"),
       "plot_every", "N", NULL, AT(plot_every), 0 },
     { TEXT("logging.dump_after", NULL, "print the graphs after that pass, or after all"),
       "dump_after", "PASS", NULL, AT(dump_after), LOCAL },
