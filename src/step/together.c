@@ -139,9 +139,9 @@ gr_status gr_step_sync_buffers(gr_step *s)
     void *mem;
     gr_status st;
 
-    GR_TRY(check_call(s, "sync_buffers"));
     if (gr_pg_size(s->c.pg) == 1)
         return GR_OK;
+    GR_TRY(check_call(s, "sync_buffers"));
     GR_TRY(move_buffers(s, NULL, false, &n_bytes));
     if (n_bytes == 0)
         return GR_OK;
