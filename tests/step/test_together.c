@@ -1,7 +1,8 @@
 /*
  * What ranks do together between updates, and what they decide together within one: one rank's
  * state for all, rank 0's buffers for all, drift found and named (P34), a NaN on one rank
- * skips the update on all (P4). And parameters that are frozen or unused cost nothing (P9).
+ * skips the update on all (P4), micro-steps exchange nothing (P30). And parameters that are frozen
+ * or unused cost nothing (P9).
  */
 #include <pthread.h>
 
@@ -71,6 +72,26 @@ static void run(rank_run *r, int n, gr_step_config c, rank_fn *fn)
     }
     for (int i = 0; i < n; i++)
         pthread_join(r[i].thread, NULL);
+}
+
+/* Two ranks, of which only the first says what it does. */
+static void run_one(rank_run *r, gr_step_config c, rank_fn *fn)
+{
+    gr_pg_config pc = GR_PG_CONFIG_INIT;
+    gr_pg *pg[2];
+
+    pc.timeout_ms = 30000;
+    GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
+    for (int i = 0; i < 2; i++) {
+        r[i] = (rank_run){ .pg = pg[i], .c = c, .fn = fn, .rank = i };
+        if (i > 0)
+            r[i].c.dump_after = NULL;
+        GR_CHECK_EQ(pthread_create(&r[i].thread, NULL, rank_main, &r[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(r[i].thread, NULL);
+        gr_snapshot_destroy(r[i].end);
+    }
 }
 
 static void forget(rank_run *r, int n)
@@ -323,6 +344,51 @@ static void test_freeze(void)
     forget(r, 2);
 }
 
+/* Starts of exchanges in the plans of a step, in the order they are made. */
+typedef struct starts {
+    int n[8], n_plans;
+} starts;
+
+static void count_starts(void *arg, const char *pass, const char *text)
+{
+    starts *k = arg;
+
+    (void)pass;
+    GR_CHECK(k->n_plans < 8);
+    k->n[k->n_plans] = 0;
+    for (const char *at = strstr(text, "_start("); at; at = strstr(at + 1, "_start("))
+        k->n[k->n_plans]++;
+    k->n_plans++;
+}
+
+static void plan_nothing(rank_run *r)
+{
+    (void)r;
+}
+
+/* P30: micro-steps exchange nothing; the last one does, as often as without accumulation. */
+static void test_micro_steps(void)
+{
+    gr_step_config c = config();
+    starts whole = { { 0 }, 0 }, micro = { { 0 }, 0 };
+    rank_run r[2];
+
+    c.first_bucket_bytes = 64;
+    c.bucket_bytes = 256;
+    c.dump_after = "in_place";
+    c.dump = count_starts;
+    c.dump_arg = &whole;
+    run_one(r, c, plan_nothing);
+    GR_CHECK_EQ(whole.n_plans, 1);
+    GR_CHECK(whole.n[0] > 1);
+    c.accumulate = 4;
+    c.dump_arg = &micro;
+    run_one(r, c, plan_nothing);
+    GR_CHECK_EQ(micro.n_plans, 2);
+    GR_CHECK_EQ(micro.n[0], whole.n[0]);
+    GR_CHECK_EQ(micro.n[1], 0);
+}
+
 static void test_freeze_nothing(const char *freeze, const char *say)
 {
     gr_step_config c = config();
@@ -349,6 +415,7 @@ int main(void)
     test_one_decision(GR_AMP_F16);
     test_unused();
     test_freeze();
+    test_micro_steps();
     test_freeze_nothing("fc2.*,fc9.*", "'fc9.*'");
     test_freeze_nothing("*", "nothing to train");
     return 0;
