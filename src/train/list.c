@@ -42,10 +42,13 @@ static void list_recipes(const gr_command *c, gr_text *out)
         for (int k = 0; k < r->n_keys; k++) {
             const gr_key *key = &r->keys[k];
 
-            if (key->kind != GR_KEY_CHOICE || strncmp(key->name, "model", 5) != 0)
+            if (strcmp(key->name, "model.name") != 0)
                 continue;
-            gr_text_addf(out, "             %s:", key->name);
-            add_choices(out, key->choices);
+            gr_text_add(out, "             models:");
+            if (key->kind == GR_KEY_CHOICE)
+                add_choices(out, key->choices);
+            else
+                gr_text_addf(out, " %s", key->help);
             gr_text_add(out, "\n");
         }
     }

@@ -48,6 +48,7 @@ says export "all.safetensors: 6 tensors, 235146 elements"
 says export "part.pt: 4 tensors, 34186 elements"
 "$gradus" list >list.log || fail list
 says list "^  shapes "
+says list "models: resnet18, "
 says list "^  one  *step 12, "
 ! "$gradus" export "$file" >export.log 2>&1 || fail "export without a name"
 ! "$gradus" list models >list.log 2>&1 || fail "list models"
