@@ -67,7 +67,7 @@ static void test_scenes(void)
         GR_CHECK_EQ(gr_scene_draw(&scene, 9, i, b, again), first);
         GR_CHECK(memcmp(a, b, sizeof(a)) == 0 && memcmp(mask, again, sizeof(mask)) == 0);
         GR_CHECK(memchr(mask, 1 + first, sizeof(mask)) != NULL);
-        for (int p = 0; p < 64 * 64; p++) {
+        for (size_t p = 0; p < sizeof(mask); p++) {
             GR_CHECK(mask[p] <= 5);
             count[mask[p]]++;
             *(mask[p] ? &ink : &paper) += a[3 * p];

@@ -101,7 +101,7 @@ static double want_ce(double smoothing, const double *weight)
 {
     double sum = 0, all = 0;
 
-    for (int i = 0; i < ROWS; i++) {
+    for (ptrdiff_t i = 0; i < ROWS; i++) {
         const float *z = logits + i * CLASSES;
         double total = 0, each = 0;
 

@@ -124,14 +124,17 @@ static void read_ints(const char *text, int32_t *to, int64_t n)
 /* Reads a line into the case, or checks it. Returns how many checks it was. */
 static int take_line(sample *s, counts *c, int64_t *n_scores, char *line)
 {
-    char *text = strchr(line, ' ');
+    char *text = strchr(line, ' '), *end = line + strlen(line);
 
-    if (text)
+    text = text ? text : end;
+    if (*text)
         *text++ = 0;
     if (strcmp(line, "case") == 0) {
         *s = (sample){ 0 };
         *n_scores = 0;
-        GR_CHECK_EQ(sscanf(strchr(text, ' '), "%d %" SCNd64, &s->n, &s->rows), 2);
+        s->n = (int)strtol(text + strcspn(text, " "), &end, 10);
+        s->rows = strtol(end, NULL, 10);
+        GR_CHECK(s->n > 0 && s->rows > 0);
         GR_CHECK(s->n <= MAX_N && s->rows <= MAX_ROWS);
     } else if (strcmp(line, "target") == 0) {
         read_ints(text, s->target, s->rows);

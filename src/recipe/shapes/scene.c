@@ -120,7 +120,7 @@ static void paint_row(const painting *p, int y, float *row, uint8_t *mask)
 static uint8_t to_byte(float v)
 {
     v = 127.5f + 105.0f * v;
-    return v < 0 ? 0 : v > 255 ? 255 : (uint8_t)(v + 0.5f);
+    return v < 0 ? 0 : v > 255 ? 255 : (uint8_t)lrintf(v);
 }
 
 int gr_scene_draw(const gr_scene *scene, uint64_t key, uint64_t index, uint8_t *px, uint8_t *mask)

@@ -70,7 +70,7 @@ static gr_status number_at(const void *mem, gr_dtype dtype, int64_t i, float *ou
 gr_status gr_vision_load_array(const gr_vision *v, const gr_sample *sample, float *to)
 {
     const gr_vision_model *m = &v->model;
-    int64_t size[3], plane = m->height * m->width;
+    int64_t size[3] = { 0 }, plane = m->height * m->width;
     const void *from;
     gr_dtype dtype;
     gr_shape shape;

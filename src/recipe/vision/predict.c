@@ -136,16 +136,16 @@ static void mask_name(const gr_vision *v, int64_t index, const char *name, char 
 static gr_status full_mask(const gr_vision *v, const int32_t *mask, const int32_t size[2],
                            gr_image *out)
 {
-    int64_t height = v->model.height, width = v->model.width;
+    int64_t height = v->model.height, width = v->model.width, n_rows = size[0], n_columns = size[1];
 
     GR_TRY(gr_image_reserve(out, size[0], size[1], 1));
-    for (int64_t y = 0; y < size[0]; y++) {
-        const int32_t *row = mask + (2 * y + 1) * height / (2 * size[0]) * width;
+    for (int64_t y = 0; y < n_rows; y++) {
+        const int32_t *row = mask + (2 * y + 1) * height / (2 * n_rows) * width;
 
-        for (int64_t x = 0; x < size[1]; x++) {
-            int32_t value = row[(2 * x + 1) * width / (2 * size[1])];
+        for (int64_t x = 0; x < n_columns; x++) {
+            int32_t value = row[(2 * x + 1) * width / (2 * n_columns)];
 
-            out->px[y * size[1] + x] = (uint8_t)(v->model.n_out == 1 ? 255 * value : value);
+            out->px[y * n_columns + x] = (uint8_t)(v->model.n_out == 1 ? 255 * value : value);
         }
     }
     return GR_OK;
