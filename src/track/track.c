@@ -26,7 +26,7 @@
 #define WAKE_MS    1000 /* often enough for what is flushed every two seconds */
 
 typedef struct item {
-    enum { ITEM_RECORD, ITEM_BLOB, ITEM_PLOT } kind;
+    enum { ITEM_RECORD, ITEM_BLOB, ITEM_PLOT, ITEM_NOTHING } kind;
     gr_blob *blob; /* owned */
     gr_track_record record;
 } item;
@@ -37,6 +37,7 @@ struct gr_track {
     pthread_t writer;
     item *ring;
     int cap, first, n;
+    int n_plots; /* in the ring: only the last of them is drawn, it shows what all would */
     int64_t n_dropped;
     bool closing, done;
     int exit_code;
@@ -105,6 +106,8 @@ static bool take(gr_track *t, bool *over)
         t->current = t->ring[t->first];
         t->first = (t->first + 1) % t->cap;
         t->n--;
+        if (t->current.kind == ITEM_PLOT && --t->n_plots > 0)
+            t->current.kind = ITEM_NOTHING;
     }
     *over = t->n == 0 && !taken && t->closing;
     pthread_mutex_unlock(&t->lock);
@@ -120,6 +123,7 @@ static void write_current(gr_track *t)
         gr_free(t->current.blob);
         break;
     case ITEM_PLOT: gr_outputs_plot(&t->outputs); break;
+    case ITEM_NOTHING: break;
     }
 }
 
@@ -244,6 +248,7 @@ bool gr_track_plot(gr_track *t)
     if (!place)
         return false;
     place->kind = ITEM_PLOT;
+    t->n_plots++;
     submitted(t);
     return true;
 }
