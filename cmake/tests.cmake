@@ -7,9 +7,9 @@
 # A test that cannot run here (no GPU) ends with 77.
 
 include(sanitizer)
-set(GR_TIMEOUT 60)
+set(GR_TIMEOUT 180)
 if(GR_SANITIZE)
-  set(GR_TIMEOUT 120)
+  set(GR_TIMEOUT 300)
 endif()
 
 # gr_test(name label command...): registers, with what all tests have in common.
@@ -82,7 +82,7 @@ foreach(file ${files})
   gr_test_links(${name} ${label})
   gr_test(${name} ${label} $<TARGET_FILE:${name}>)
   if(label STREQUAL gpu)
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON TIMEOUT 120)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON TIMEOUT 300)
   endif()
   if(NOT TARGET tests_${label})
     add_custom_target(tests_${label})
@@ -109,7 +109,7 @@ endif()
 get_property(tests DIRECTORY PROPERTY TESTS)
 list(FILTER tests INCLUDE REGEX "^test_interop_|_quality$")
 if(tests) # other people's programs take their time, and so do trainings
-  set_tests_properties(${tests} PROPERTIES TIMEOUT 240)
+  set_tests_properties(${tests} PROPERTIES TIMEOUT 300)
 endif()
 add_dependencies(tests_multi apps)
 
