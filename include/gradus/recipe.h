@@ -118,6 +118,10 @@ typedef struct gr_recipe {
      * called by several threads at once. */
     gr_status (*load)(const void *user, const gr_sample *sample, void *const *mem);
 
+    /* How often each training sample is drawn, as numbers above 0 that need not add up to
+     * anything, for `sampler: weighted`: weights[i] of sample i. NULL: the recipe has none. */
+    gr_status (*weigh)(const void *user, double *weights);
+
     gr_trace_fn *trace; /* handed `user` */
 
     /* Adds a batch to the counts. They are summed over batches and ranks, and must be exact

@@ -5,6 +5,7 @@
 #include "train/trainer.h"
 
 #include "backend/backend.h"
+#include "base/alloc.h"
 #include "base/log.h"
 #include "data/sampler.h"
 #include "net/env.h"
@@ -102,6 +103,21 @@ static void warn_of_padding(const gr_trainer *t)
                n, t->n_ranks, taken - n, 100 * (double)(taken - n) / (double)n);
 }
 
+static gr_status check_sampler(const gr_trainer *t)
+{
+    if (t->o.sampler == GR_ORDER_WEIGHTED && !t->recipe->weigh)
+        return gr_fail(GR_ERR_ARG,
+                       "recipe '%s' gives its samples no weights, which --sampler "
+                       "weighted needs",
+                       t->recipe->name);
+    if (t->o.sampler == GR_ORDER_BUCKETED)
+        return gr_fail(GR_ERR_ARG,
+                       "samples of recipe '%s' are all of one size; --sampler bucketed "
+                       "is for those that differ in length",
+                       t->recipe->name);
+    return GR_OK;
+}
+
 static gr_status open_training(gr_trainer *t)
 {
     int64_t n = t->size[GR_SPLIT_TRAIN];
@@ -112,11 +128,7 @@ static gr_status open_training(gr_trainer *t)
         return gr_fail(GR_ERR_ARG, "there are no validation samples, which early stopping and "
                                    "lr_schedule plateau go by");
     count_batches(t);
-    if (t->o.sampler != GR_ORDER_DISTRIBUTED)
-        return gr_fail(GR_ERR_ARG,
-                       "recipe '%s' gives no weights or lengths of its samples, which "
-                       "that --sampler needs",
-                       t->recipe->name);
+    GR_TRY(check_sampler(t));
     GR_TRY(check_batch(t));
     GR_TRY(check_memory(t));
     warn_of_padding(t);
@@ -176,6 +188,25 @@ int64_t gr_trainer_batch_size(const gr_trainer *t, gr_split split)
     return own > 0 ? own : t->o.batch_size;
 }
 
+static gr_status open_weighted(const gr_trainer *t, gr_batch_cut cut, gr_order_source **out)
+{
+    gr_weighted_config c = { .n_samples = t->size[GR_SPLIT_TRAIN],
+                             .seed = (uint64_t)t->o.seed,
+                             .rank = { t->rank, t->n_ranks },
+                             .cut = cut };
+    double *weights = gr_calloc((size_t)c.n_samples, sizeof(*weights));
+    gr_status st;
+
+    if (!weights)
+        return GR_ERR_NOMEM;
+    c.weights = weights;
+    st = t->recipe->weigh(t->user, weights);
+    if (st == GR_OK)
+        st = gr_order_weighted(out, &c);
+    gr_free(weights);
+    return gr_wrap(st, "--sampler weighted");
+}
+
 static gr_status open_order(const gr_trainer *t, gr_split split, gr_order_source **out)
 {
     gr_batch_cut cut = { gr_trainer_batch_size(t, split), t->o.drop_last };
@@ -185,6 +216,8 @@ static gr_status open_order(const gr_trainer *t, gr_split split, gr_order_source
                             .seed = (uint64_t)t->o.seed,
                             .in_order = !t->o.shuffle };
 
+    if (split == GR_SPLIT_TRAIN && t->o.sampler == GR_ORDER_WEIGHTED)
+        return open_weighted(t, cut, out);
     if (split == GR_SPLIT_TRAIN)
         return gr_order_shuffled(out, &c, cut);
     return gr_order_exact(out, t->size[split], (gr_rank){ t->rank, t->n_ranks }, cut.batch_size);

@@ -140,6 +140,29 @@ static void folders(void)
     recipe_close(&r);
 }
 
+/* For `sampler: weighted`: one of a rare class weighs as much more as the class is rarer. */
+static void weights(void)
+{
+    double w[8];
+    recipe_run r;
+
+    for (int i = 0; i < 6; i++)
+        write_gray(path_of("uneven/train/cat/%d.png", i), 8, 8, even, 10);
+    for (int i = 0; i < 2; i++)
+        write_gray(path_of("uneven/train/dog/%d.png", i), 8, 8, even, 20);
+    write_gray(path_of("uneven/valid/dog/0.png"), 8, 8, even, 30);
+    open_run(&r, &training, "model: {name: mlp}\ndataset: {root_dir: '%s/uneven'}", root);
+    GR_CHECK_OK(r.recipe->weigh(r.user, w));
+    for (int i = 0; i < 8; i++) {
+        GR_CHECK_OK(load(&r, GR_SPLIT_TRAIN, i, 0));
+        GR_CHECK_NEAR(w[i], *(int32_t *)r.mem[GR_FEED_TARGET] == 0 ? 1 / 6.0 : 1 / 2.0, 1e-12);
+    }
+    recipe_close(&r);
+    open_run(&r, &training, "model: {name: mlp}\ndataset: {name: shapes}");
+    GR_CHECK_EQ(r.recipe->weigh(r.user, w), GR_ERR_ARG);
+    recipe_close(&r);
+}
+
 /* ---- shares and folds ---- */
 
 /* Which samples (by their gray value) a split holds. */
@@ -431,6 +454,7 @@ int main(void)
     GR_CHECK(getcwd(root, sizeof(root) - 64));
     snprintf(root + strlen(root), 64, "/vision.%ld", (long)getpid());
     folders();
+    weights();
     divisions();
     pairs();
     threads();

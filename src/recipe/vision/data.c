@@ -388,3 +388,26 @@ const char *gr_vision_name(const gr_vision *v, gr_split split, int64_t index,
         snprintf(text, GR_DATASET_NAME, "drawn-%" PRId64, index);
     return text;
 }
+
+gr_status gr_vision_weigh(const void *user, double *weights)
+{
+    const gr_vision *v = user;
+    const gr_vision_part *p = &v->parts[GR_SPLIT_TRAIN];
+    int64_t n = p->size;
+    int n_classes = p->set ? gr_dataset_n_classes(p->set) : 0;
+    int64_t *count;
+
+    if (n_classes < 1)
+        return gr_fail(GR_ERR_ARG,
+                       "these data have no classes to weigh samples by: they are drawn, "
+                       "or have masks");
+    count = calloc((size_t)n_classes, sizeof(*count));
+    if (!count)
+        return gr_fail(GR_ERR_NOMEM, "no memory for %d classes", n_classes);
+    for (int64_t i = 0; i < n; i++)
+        count[gr_dataset_class(p->set, i)]++;
+    for (int64_t i = 0; i < n; i++)
+        weights[i] = 1.0 / (double)count[gr_dataset_class(p->set, i)];
+    free(count);
+    return GR_OK;
+}

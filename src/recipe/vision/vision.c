@@ -305,6 +305,7 @@ const gr_recipe gr_recipe_vision = {
     .describe = vision_describe,
     .size = vision_size,
     .load = gr_vision_load,
+    .weigh = gr_vision_weigh,
     .trace = vision_trace,
     .score = gr_vision_score,
     .measure = gr_vision_measure,

@@ -114,6 +114,9 @@ int32_t gr_vision_decide(const gr_vision *v, const float *row);
 
 /* ---- data.c ---- */
 
+/* Weights that draw each class as often as the others. */
+gr_status gr_vision_weigh(const void *user, double *weights) GR_MUST_CHECK;
+
 /* Where the samples of a split come from: drawn, or of a data set. */
 typedef struct gr_vision_part {
     bool is_drawn;

@@ -200,7 +200,7 @@ const gr_row gr_rows[] = {
     { BOOL("dataloader.shuffle", "true", "a new order each epoch"),
       "shuffle", NULL, NULL, AT(shuffle), SAVED | FIXED },
     { CHOICE("dataloader.sampler", "distributed", "distributed=DistributedSampler|weighted|bucketed",
-      "order of samples; bucketed: by length"), "sampler", NULL, NULL, AT(sampler), SAVED | FIXED },
+      "order of samples; weighted: as often as the recipe says, each class alike in vision; bucketed: by length"), "sampler", NULL, NULL, AT(sampler), SAVED | FIXED },
     { INT("dataloader.token_budget", "0", 0, MANY, "bucketed: most tokens in a batch; 0: batch_size decides"),
       "token_budget", "N", NULL, AT(token_budget), SAVED | FIXED },
     { CHOICE("dataloader.on_bad_sample", "error", "error|skip", "what a missing or broken file does; skip: "
