@@ -10,6 +10,8 @@
  */
 #include "comm/shm/join.h"
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "comm/create.h"
 #include "comm/tcp/tcp.h"
 #include "net/interface.h"
@@ -31,6 +33,7 @@
 #define KEY_TEXT  96
 #define HOST_LINE 640
 #define DRAIN_MS  2000
+#define TELL_MS   5000 /* between two words about whom a rank waits for */
 
 typedef struct joining {
     const gr_job *job;
@@ -161,6 +164,30 @@ static gr_status read_hosts(joining *j, char **texts)
     return GR_OK;
 }
 
+/* Says from time to time for whom it waits. */
+static gr_status wait_for_rank(joining *j, const char *key, int rank)
+{
+    int64_t start = gr_now_ns();
+
+    for (;;) {
+        int left = gr_deadline_left_ms(j->deadline);
+        double waited = (double)(gr_now_ns() - start) * 1e-9;
+        gr_status st =
+            gr_store_wait(j->store, &key, 1, gr_deadline_in_ms(left < TELL_MS ? left : TELL_MS));
+
+        if (st != GR_ERR_TIMEOUT)
+            return gr_wrap(st, "waiting for rank %d", rank);
+        if (gr_deadline_passed(j->deadline))
+            return gr_fail(
+                GR_ERR_TIMEOUT,
+                "rank %d of %d has not come within %.0f s: start it with the same "
+                "MASTER_ADDR and MASTER_PORT, or wait longer with --timeout or GR_TIMEOUT",
+                rank, j->job->n_ranks, (double)j->config->timeout_ms * 1e-3);
+        gr_log(COMM, INFO, "waiting for rank %d of %d to join (%.0f s)", rank, j->job->n_ranks,
+               waited + TELL_MS * 1e-3);
+    }
+}
+
 static gr_status get_hosts(joining *j, char *names, const char **keys, char **texts)
 {
     int n = j->job->n_ranks;
@@ -170,8 +197,9 @@ static gr_status get_hosts(joining *j, char *names, const char **keys, char **te
         key_of(j, names + (size_t)r * KEY_TEXT, "host", r);
         keys[r] = names + (size_t)r * KEY_TEXT;
     }
-    GR_TRY(gr_wrap(gr_store_get_many(j->store, keys, n, texts, j->deadline),
-                   "not all ranks have come"));
+    for (int r = 0; r < n; r++)
+        GR_TRY(wait_for_rank(j, keys[r], r));
+    GR_TRY(gr_store_get_many(j->store, keys, n, texts, j->deadline));
     st = read_hosts(j, texts);
     for (int r = 0; r < n; r++)
         gr_free(texts[r]);

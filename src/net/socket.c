@@ -1,6 +1,7 @@
 /* TCP sockets with deadlines. */
 #include "net/socket.h"
 
+#include "base/log.h"
 #include "net/ports.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 
 #define FIRST_PAUSE_MS 2
 #define LAST_PAUSE_MS  100
+#define TELL_NS        5000000000 /* between two words about a wait */
 
 gr_status gr_socket_prepare(int fd)
 {
@@ -235,7 +237,7 @@ static gr_status try_connect(int *fd, const char *host, int port, gr_deadline d,
 
 gr_status gr_socket_connect(int *fd, const char *host, int port, gr_deadline d)
 {
-    int64_t start = gr_now_ns();
+    int64_t start = gr_now_ns(), told = start;
     int pause_ms = FIRST_PAUSE_MS;
     bool again;
     gr_status st;
@@ -249,6 +251,11 @@ gr_status gr_socket_connect(int *fd, const char *host, int port, gr_deadline d)
                            (double)(gr_now_ns() - start) * 1e-9);
         t = (struct timespec){ 0, (long)(pause_ms < left ? pause_ms : left) * 1000000 };
         nanosleep(&t, NULL); /* a signal only makes the next try come earlier */
+        if (gr_now_ns() - told > TELL_NS) {
+            told = gr_now_ns();
+            gr_log(NET, INFO, "waiting for '%s' port %d, where nobody answers yet (%.0f s)", host,
+                   port, (double)(told - start) * 1e-9);
+        }
         pause_ms = 2 * pause_ms < LAST_PAUSE_MS ? 2 * pause_ms : LAST_PAUSE_MS;
     }
     return GR_OK;

@@ -79,7 +79,6 @@ static gr_status debug_words(const gr_command *c)
     gr_trainer t;
     gr_status st;
 
-    gr_stop_watch();
     st = gr_trainer_open(&t, c);
     t.check = &report;
     if (st == GR_OK)

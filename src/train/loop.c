@@ -403,7 +403,6 @@ gr_status gr_train(const gr_command *c, int *signal)
     gr_status st;
 
     *signal = 0;
-    gr_stop_watch();
     st = gr_trainer_open(&t, c);
     if (st == GR_OK)
         st = gr_trainer_run(&t, signal);

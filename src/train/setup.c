@@ -14,6 +14,7 @@
 #include "train/config/process.h"
 #include "train/config/request.h"
 #include "train/rate.h"
+#include "train/stop.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -146,6 +147,7 @@ gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task)
 gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
 {
     GR_TRY(gr_trainer_begin(t, c, GR_TASK_TRAIN));
+    gr_stop_watch(); /* not before: a rank that waits for the others has nothing to save */
     GR_TRY(gr_trainer_claim_folder(t));
     gr_trainer_open_log(t);
     GR_TRY(gr_trainer_load(t));

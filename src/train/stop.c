@@ -9,6 +9,7 @@
 #include "train/stop.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -20,6 +21,7 @@ static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
 static volatile sig_atomic_t stop_signal;
 static int64_t stopped_at_ns; /* used by the handler only; all of them are blocked in it */
 static struct sigaction before[N_WATCHED];
+static bool is_watching;
 
 static void note(int number)
 {
@@ -42,6 +44,7 @@ void gr_stop_watch(void)
     struct sigaction action = { .sa_handler = note, .sa_flags = SA_RESTART };
 
     stop_signal = 0;
+    is_watching = true;
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < N_WATCHED; i++)
         sigaddset(&action.sa_mask, watched[i]);
@@ -59,6 +62,7 @@ int gr_stop_signal(void)
 
 void gr_stop_unwatch(void)
 {
-    for (int i = 0; i < N_WATCHED; i++)
+    for (int i = 0; is_watching && i < N_WATCHED; i++)
         sigaction(watched[i], &before[i], NULL);
+    is_watching = false;
 }

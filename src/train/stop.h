@@ -13,7 +13,7 @@ extern "C" {
 void gr_stop_watch(void);
 /* The number of the signal that came, 0 for none. */
 int gr_stop_signal(void);
-/* Signals do again what they did before gr_stop_watch(). */
+/* Signals do again what they did before gr_stop_watch(); nothing without it. */
 void gr_stop_unwatch(void);
 
 #ifdef __cplusplus
