@@ -8,6 +8,11 @@
 #define GR_CKPT_FOLDER "checkpoints" /* in the run's folder */
 #define GR_LAUNCH_FILE "launch"      /* in it too: the name of the launch that began the run */
 
+/* Set by the step. */
+#define GR_KEY_PART   "gradus.part"   /* "all" or "trainable"; files of weights have none */
+#define GR_KEY_SEED   "gradus.seed"   /* of weights and of what steps draw */
+#define GR_KEY_FROZEN "gradus.frozen" /* names of frozen parameters, a line each */
+
 #define GR_KEY_RECIPE   "train.recipe"
 #define GR_KEY_CONFIG   "train.config" /* the settings, resolved */
 #define GR_KEY_RANKS    "train.n_ranks"
@@ -36,6 +41,10 @@ static inline int gr_trainer_n_formats(const gr_trainer *t)
 
 /* where.c, on rank 0: t->folder (NULL: to be made up), t->goes_on and t->source. */
 gr_status gr_trainer_plan_run(gr_trainer *t) GR_MUST_CHECK;
+/* where.c: the run that a file "RUN/checkpoints/NAME" belongs to; *out NULL: to none. */
+gr_status gr_run_of_file(gr_arena *arena, const char *file, const char **out) GR_MUST_CHECK;
+/* where.c: the folder of checkpoints holds a best model. */
+bool gr_run_has_best(const char *folder);
 /* folder.c: locks t->folder; GR_ERR_ARG when another run has it. */
 gr_status gr_trainer_lock_folder(gr_trainer *t) GR_MUST_CHECK;
 

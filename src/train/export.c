@@ -4,8 +4,10 @@
  */
 #include "train/train.h"
 
+#include "base/log.h"
 #include "base/option.h"
 #include "gradus/ckpt.h"
+#include "train/checkpoint.h"
 #include "train/export.h"
 
 #include <inttypes.h>
@@ -13,9 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define EMA        "ema."
-#define OPTIM      "optimizer."
-#define KEY_FROZEN "gradus.frozen"
+#define EMA   "ema."
+#define OPTIM "optimizer."
 
 /* ---- what goes into the file ---- */
 
@@ -58,7 +59,7 @@ static const gr_named *averaged(const gr_snapshot *snap, const gr_named *tensor)
 
 static gr_status take_tensors(const gr_snapshot *snap, const gr_export *e, gr_snapshot *out)
 {
-    const char *frozen = gr_snapshot_get(snap, KEY_FROZEN);
+    const char *frozen = gr_snapshot_get(snap, GR_KEY_FROZEN);
     int n_averaged = 0;
 
     for (int i = 0; i < gr_snapshot_count(snap); i++) {
@@ -110,27 +111,90 @@ gr_status gr_export_model(const gr_snapshot *snap, const gr_export *e, gr_snapsh
 
 /* ---- the command ---- */
 
-/* A file, the folder of a run, or its folder of checkpoints. */
-static gr_status read_checkpoint(const char *path, bool best, gr_snapshot **out, gr_text *from)
+/* The run that --output_dir and --run_id name. Appends it; false: none. */
+static bool named_run(const gr_export *e, gr_text *out)
+{
+    const char *above = e->output_dir ? e->output_dir : e->run_id ? GR_RUNS : NULL;
+
+    if (above)
+        gr_text_add(out, above);
+    if (above && e->run_id)
+        gr_text_addf(out, "/%s", e->run_id);
+    return above != NULL;
+}
+
+/* Of a folder: as `pick` says, and without it the best one where one was kept, as test does. */
+static gr_status read_folder(const char *path, const char *pick, gr_snapshot **out, gr_text *from)
 {
     gr_text inside = GR_TEXT_INIT;
     char *found = NULL, *note = NULL;
-    struct stat info;
+    const char *folder;
+    bool best;
     gr_status st;
 
-    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        gr_text_add(from, path);
-        return gr_ckpt_read(path, out);
-    }
-    gr_text_addf(&inside, "%s/checkpoints", path);
-    st = gr_ckpt_find(gr_ckpt_count(gr_text_str(&inside)) > 0 ? gr_text_str(&inside) : path,
-                      best ? GR_CKPT_BEST : GR_CKPT_LAST, out, &found, &note);
+    gr_text_addf(&inside, "%s/" GR_CKPT_FOLDER, path);
+    folder = gr_ckpt_count(gr_text_str(&inside)) > 0 ? gr_text_str(&inside) : path;
+    best = pick ? strcmp(pick, "best") == 0 : gr_run_has_best(folder);
+    st = gr_ckpt_find(folder, best ? GR_CKPT_BEST : GR_CKPT_LAST, out, &found, &note);
+    if (note)
+        gr_log(TRAIN, WARN, "%s", note);
     if (st == GR_OK)
         gr_text_add(from, found);
     free(found);
     free(note);
     gr_text_fini(&inside);
     return st;
+}
+
+/* A file, the folder of a run, or its folder of checkpoints. */
+static gr_status read_checkpoint(const gr_export *e, gr_snapshot **out, gr_text *from)
+{
+    gr_text run = GR_TEXT_INIT;
+    struct stat info;
+    gr_status st;
+
+    if (e->source)
+        gr_text_add(&run, e->source);
+    else if (!named_run(e, &run))
+        return gr_fail(GR_ERR_ARG, "say of which run: gradus export RUN, --output_dir or --run_id");
+    GR_TRY_GOTO(st, gr_text_status(&run), done);
+    if (stat(gr_text_str(&run), &info) == 0 && S_ISDIR(info.st_mode)) {
+        st = read_folder(gr_text_str(&run), e->pick, out, from);
+    } else if (e->pick) {
+        st = gr_fail(GR_ERR_ARG, "'%s' is not the folder of a run, so it has no '%s'",
+                     gr_text_str(&run), e->pick);
+    } else {
+        gr_text_add(from, gr_text_str(&run));
+        st = gr_ckpt_read(gr_text_str(&run), out);
+    }
+
+done:
+    gr_text_fini(&run);
+    return st;
+}
+
+static bool has_averages(const gr_snapshot *s)
+{
+    for (int i = 0; i < gr_snapshot_count(s); i++)
+        if (begins_with(gr_snapshot_at(s, i)->name, EMA))
+            return true;
+    return false;
+}
+
+/* Frozen parameters that a run with trainable_only left out. */
+static int count_absent(const gr_snapshot *s)
+{
+    const char *frozen = gr_snapshot_get(s, GR_KEY_FROZEN);
+    gr_text name = GR_TEXT_INIT;
+    int n = 0;
+
+    for (const char *at = frozen; at && *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        name.len = 0;
+        gr_text_addn(&name, at, strcspn(at, "\n"));
+        n += name.len > 0 && !gr_snapshot_find(s, gr_text_str(&name));
+    }
+    gr_text_fini(&name);
+    return n;
 }
 
 static int64_t count_elements(const gr_snapshot *s)
@@ -142,17 +206,32 @@ static int64_t count_elements(const gr_snapshot *s)
     return n;
 }
 
-static gr_status export(const gr_command *c, const gr_export *e)
+static void tell(const gr_command *c, const gr_export *e, const gr_snapshot *model,
+                 const char *from, int n_absent)
+{
+    fprintf(c->out, "%s: %d tensors, %" PRId64 " elements, from %s, %s\n", e->output,
+            gr_snapshot_count(model), count_elements(model), from,
+            e->ema ? "averages (ema) where there are" : "parameters as they are");
+    if (n_absent > 0 && !e->trainable_only)
+        fprintf(c->out,
+                "warning: the file has %d of the model's %d tensors: %d frozen ones are not in the "
+                "checkpoint\n(the run had trainable_only); they are in what the run began with: "
+                "its --pretrained or seed\n",
+                gr_snapshot_count(model), gr_snapshot_count(model) + n_absent, n_absent);
+}
+
+static gr_status export(const gr_command *c, gr_export *e)
 {
     gr_snapshot *snap = NULL, *model = NULL;
     gr_text from = GR_TEXT_INIT;
     gr_status st;
 
-    GR_TRY_GOTO(st, read_checkpoint(e->checkpoint, e->best, &snap, &from), done);
+    GR_TRY_GOTO(st, read_checkpoint(e, &snap, &from), done);
+    if (!e->raw)
+        e->ema = e->ema || has_averages(snap);
     GR_TRY_GOTO(st, gr_export_model(snap, e, &model), done);
     GR_TRY_GOTO(st, gr_ckpt_write(e->output, model), done);
-    fprintf(c->out, "%s: %d tensors, %" PRId64 " elements, from %s\n", e->output,
-            gr_snapshot_count(model), count_elements(model), gr_text_str(&from));
+    tell(c, e, model, gr_text_str(&from), count_absent(snap));
 
 done:
     gr_snapshot_destroy(model);
@@ -161,22 +240,38 @@ done:
     return gr_wrap(st, "export");
 }
 
-#define N_OPTIONS 6
+#define N_OPTIONS 9
 
 static void make_table(gr_export *e, gr_option table[N_OPTIONS])
 {
     const gr_option rows[N_OPTIONS] = {
-        { "checkpoint", GR_OPTION_TEXT, &e->checkpoint, 0, 0, NULL, "PATH",
-          "a file, or the folder of a run" },
+        { "checkpoint", GR_OPTION_TEXT, &e->checkpoint, 0, 0, NULL, "WHICH",
+          "best, last, a file, or the folder of a run" },
         { "output", GR_OPTION_TEXT, &e->output, 0, 0, NULL, "FILE", ".safetensors, .pt or .pth" },
-        { "best", GR_OPTION_FLAG, &e->best, 0, 0, NULL, NULL, "of a folder, the best one" },
-        { "ema", GR_OPTION_FLAG, &e->ema, 0, 0, NULL, NULL, "averages instead of parameters" },
+        { "output_dir", GR_OPTION_TEXT, &e->output_dir, 0, 0, NULL, "FOLDER", "the run" },
+        { "run_id", GR_OPTION_TEXT, &e->run_id, 0, 0, NULL, "NAME", "the run, by its name" },
+        { "best", GR_OPTION_FLAG, &e->best, 0, 0, NULL, NULL, "as --checkpoint best" },
+        { "ema", GR_OPTION_FLAG, &e->ema, 0, 0, NULL, NULL,
+          "averages, or fail; without it they are taken where there are" },
+        { "raw", GR_OPTION_FLAG, &e->raw, 0, 0, NULL, NULL, "parameters and not their averages" },
         { "trainable_only", GR_OPTION_FLAG, &e->trainable_only, 0, 0, NULL, NULL,
           "without frozen parameters" },
         { 0 }
     };
 
     memcpy(table, rows, sizeof(rows));
+}
+
+/* A word is the run or file, or a pick, as --checkpoint is. */
+static gr_status take_word(gr_export *e, const char *word)
+{
+    const char **place =
+        strcmp(word, "best") == 0 || strcmp(word, "last") == 0 ? &e->pick : &e->source;
+
+    if (*place && strcmp(*place, word) != 0)
+        return gr_fail(GR_ERR_ARG, "export: '%s' and '%s': give one of them", *place, word);
+    *place = word;
+    return GR_OK;
 }
 
 gr_status gr_export_command(const gr_command *c)
@@ -189,12 +284,16 @@ gr_status gr_export_command(const gr_command *c)
     while (at < c->argc) {
         GR_TRY(gr_option_parse(table, c->argc - at, c->argv + at, &n_used));
         at += n_used;
-        if (at < c->argc && e.checkpoint)
-            return gr_fail(GR_ERR_ARG, "export: unexpected word '%s'", c->argv[at]);
         if (at < c->argc)
-            e.checkpoint = c->argv[at++];
+            GR_TRY(take_word(&e, c->argv[at++]));
     }
-    if (!e.checkpoint || !e.output)
+    if (e.checkpoint)
+        GR_TRY(take_word(&e, e.checkpoint));
+    if (e.best)
+        GR_TRY(take_word(&e, "best"));
+    if (e.raw && e.ema)
+        return gr_fail(GR_ERR_ARG, "export: --raw and --ema: give one of them");
+    if ((!e.source && !e.output_dir && !e.run_id) || !e.output)
         return gr_fail(GR_ERR_ARG, "export: say from where and to where: gradus export RUN "
                                    "--output model.safetensors");
     return export(c, &e);
@@ -206,8 +305,11 @@ void gr_export_help(gr_text *out)
     gr_export e = { 0 };
 
     make_table(&e, table);
-    gr_text_add(out, "usage: gradus export CHECKPOINT --output FILE [OPTION...]\n\n"
-                     "Writes the model of a checkpoint, without the state of training. The kind of "
-                     "file goes by\nits name: .pt and .pth are PyTorch's, others safetensors.\n\n");
+    gr_text_add(out,
+                "usage: gradus export CHECKPOINT --output FILE [OPTION...]\n\n"
+                "Writes the model of a checkpoint, without the state of training: of a run the "
+                "best one,\nelse the last, and averages where there are, as test takes them. "
+                "The kind of file goes by\nits name: .pt and .pth are PyTorch's, others "
+                "safetensors.\n\n");
     gr_option_help(table, out);
 }

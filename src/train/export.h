@@ -9,8 +9,11 @@ extern "C" {
 #endif
 
 typedef struct gr_export {
-    const char *checkpoint, *output;
-    bool best;           /* of a folder: the best one instead of the last */
+    const char *checkpoint, *output, *output_dir, *run_id; /* as typed; NULL: not */
+    const char *source;  /* a file or folder; NULL: the run that output_dir and run_id name */
+    const char *pick;    /* of a folder: "best" or "last"; NULL: the best if there is one */
+    bool best;           /* as pick "best" */
+    bool raw;            /* the command: no averages even where there are */
     bool ema;            /* averages in place of the parameters */
     bool trainable_only; /* without frozen parameters */
 } gr_export;

@@ -54,7 +54,7 @@ static gr_status make_step(gr_trainer *t)
     c.memory_limit = (size_t)t->o.memory_limit;
     c.bucket_bytes = (size_t)t->o.bucket_bytes;
     c.first_bucket_bytes = (size_t)t->o.first_bucket_bytes;
-    c.seed = (uint64_t)t->o.seed;
+    GR_TRY(gr_trainer_seed(t, &c.seed));
     c.n_threads = (int)t->o.threads;
     c.config_text = gr_arena_printf(
         t->arena, "training samples = %" PRId64 "\nevaluation samples = %" PRId64 "\n",

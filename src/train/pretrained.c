@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "gradus/ckpt.h"
 #include "optim/optim.h"
+#include "train/checkpoint.h"
 
 #include <string.h>
 
@@ -249,27 +250,59 @@ done:
 /* A checkpoint that holds everything needs no weights beside it. */
 static bool is_complete(const gr_snapshot *resumed)
 {
-    const char *part = resumed ? gr_snapshot_get(resumed, "gradus.part") : "";
+    const char *part = resumed ? gr_snapshot_get(resumed, GR_KEY_PART) : "";
 
     return part && strcmp(part, "all") == 0;
 }
 
-gr_status gr_trainer_take_pretrained(gr_trainer *t)
+/* Rank 0 puts weights into a copy of the state, and all take it. */
+static gr_status take(gr_trainer *t, gr_status (*fill)(gr_trainer *, const gr_snapshot *))
 {
     bool takes_part = gr_trainer_writes(t) || t->o.zero > 0; /* of state cut up, all do */
     gr_snapshot *state = NULL;
     gr_status st = GR_OK;
 
-    if (!t->o.pretrained || !*t->o.pretrained || is_complete(t->resumed))
-        return GR_OK;
     if (takes_part)
         st = gr_step_save(t->step, &state);
     if (st == GR_OK && gr_trainer_writes(t))
-        st = take_file(t, state);
+        st = fill(t, state);
     if (st == GR_OK && takes_part)
         st = gr_step_restore(t->step, state);
     if (st == GR_OK)
         st = gr_step_broadcast(t->step, 0);
     gr_snapshot_destroy(state);
-    return gr_wrap(st, "pretrained");
+    return st;
+}
+
+gr_status gr_trainer_take_pretrained(gr_trainer *t)
+{
+    if (!t->o.pretrained || !*t->o.pretrained || is_complete(t->resumed))
+        return GR_OK;
+    return gr_wrap(take(t, take_file), "pretrained");
+}
+
+/* Rank 0. Names of our own files are the model's; those of others may need the map. */
+static gr_status take_whole(gr_trainer *t, const gr_snapshot *state)
+{
+    bool is_own = gr_snapshot_get(t->resumed, GR_KEY_CONFIG) != NULL;
+    gr_pretrained p = { 0 };
+    gr_status st = gr_pretrained_apply(&p, t->resumed, is_own ? NULL : t->o.pretrained_map, state);
+
+    if (st == GR_OK && p.n_taken < p.n_wanted)
+        st = gr_fail(GR_ERR_ARG,
+                     "it gives %d of the model's %d tensors; missing (%d): %s; of another shape or "
+                     "type (%d): %s; use the run's checkpoint, or a file with all weights",
+                     p.n_taken, p.n_wanted, p.n_missing, gr_text_str(&p.missing), p.n_misfits,
+                     gr_text_str(&p.misfits));
+    gr_pretrained_fini(&p);
+    return gr_wrap(st, "'%s'", t->resumed_from);
+}
+
+gr_status gr_trainer_take_weights(gr_trainer *t)
+{
+    gr_status st = take(t, take_whole);
+
+    gr_snapshot_destroy(t->resumed);
+    t->resumed = NULL;
+    return st;
 }

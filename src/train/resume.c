@@ -90,6 +90,8 @@ static gr_status texts_to_bytes(const gr_snapshot *snap, gr_text *bytes)
         const char *key, *text;
 
         gr_snapshot_text_at(snap, i, &key, &text);
+        if (gr_st_key_is_reserved(key))
+            continue; /* a file of another program may use it */
         GR_TRY_GOTO(st, gr_snapshot_set(texts, key, text), done);
     }
     GR_TRY_GOTO(st, gr_safetensors_format(texts, append, bytes), done);
@@ -139,12 +141,37 @@ static gr_status get_number(const gr_snapshot *snap, const char *key, int64_t *o
     return GR_OK;
 }
 
+bool gr_trainer_has_weights_only(const gr_trainer *t)
+{
+    return t->resumed && !gr_snapshot_get(t->resumed, GR_KEY_PART);
+}
+
+/* A checkpoint may lack frozen weights: they must be drawn as the run drew them, whatever
+ * seed the data of a test has. */
+gr_status gr_trainer_seed(const gr_trainer *t, uint64_t *out)
+{
+    int64_t seed = t->o.seed;
+
+    if (t->resumed && gr_snapshot_get(t->resumed, GR_KEY_SEED))
+        GR_TRY(get_number(t->resumed, GR_KEY_SEED, &seed));
+    *out = (uint64_t)seed;
+    return GR_OK;
+}
+
 /* Settings come from the checkpoint where the command does not say otherwise. */
 static gr_status take_settings(gr_trainer *t)
 {
     const char *recipe = gr_snapshot_get(t->resumed, GR_KEY_RECIPE);
     const char *config = gr_snapshot_get(t->resumed, GR_KEY_CONFIG);
+    bool trains = t->task == GR_TASK_TRAIN;
 
+    if (trains && gr_trainer_has_weights_only(t))
+        return gr_fail(GR_ERR_FORMAT,
+                       "these are weights only, without the state of a run of this program (no "
+                       "entry '%s'); use --pretrained to begin a run with them",
+                       GR_KEY_PART);
+    if (!trains && gr_trainer_has_weights_only(t) && !config)
+        return GR_OK; /* from elsewhere: the command alone says what the model is */
     if (!recipe || !config)
         return gr_fail(GR_ERR_FORMAT,
                        "the checkpoint is no run of this program: it has no entry '%s'; to begin "
@@ -152,8 +179,7 @@ static gr_status take_settings(gr_trainer *t)
                        GR_KEY_CONFIG);
     if (strcmp(recipe, t->recipe->name) != 0)
         return gr_fail(GR_ERR_ARG, "the run is of recipe '%s', not '%s'", recipe, t->recipe->name);
-    return gr_train_options_resume(&t->o, t->recipe, config, t->task == GR_TASK_TRAIN, t->argc,
-                                   t->argv);
+    return gr_train_options_resume(&t->o, t->recipe, config, trains, t->argc, t->argv);
 }
 
 gr_status gr_trainer_load(gr_trainer *t)

@@ -7,6 +7,7 @@
 
 #include "base/outfile.h"
 #include "train/checkpoint.h"
+#include "train/config/settings.h"
 #include "train/predict.h"
 #include "train/rate.h"
 
@@ -30,12 +31,20 @@ static gr_status own_run(const gr_trainer *t, const char **out)
     return *out ? GR_OK : GR_ERR_NOMEM;
 }
 
-static bool has_best(const char *folder, gr_arena *arena)
+/* A folder of checkpoints: the run that it lies in, or itself. */
+static gr_status run_around(gr_trainer *t, const char *folder, const char **out)
 {
-    const char *a = gr_arena_printf(arena, "%s/best_model.safetensors", folder);
-    const char *b = gr_arena_printf(arena, "%s/best_model.pt", folder);
+    size_t n = strlen(folder);
+    const char *inside, *run;
 
-    return a && b && (access(a, R_OK) == 0 || access(b, R_OK) == 0);
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    inside = gr_arena_printf(t->arena, "%.*s/any", (int)n, folder);
+    if (!inside)
+        return GR_ERR_NOMEM;
+    GR_TRY(gr_run_of_file(t->arena, inside, &run));
+    *out = run ? run : folder;
+    return GR_OK;
 }
 
 /* A run: its best model, or the last where no best one was kept; or as the word says. */
@@ -45,12 +54,14 @@ static gr_status from_run(gr_trainer *t, const char *run, const char *word)
 
     if (!folder)
         return GR_ERR_NOMEM;
-    if (gr_ckpt_count(folder) == 0 && gr_ckpt_count(run) > 0)
-        folder = run;
     t->folder = run;
+    if (gr_ckpt_count(folder) == 0 && gr_ckpt_count(run) > 0) {
+        folder = run;
+        GR_TRY(run_around(t, run, &t->folder));
+    }
     t->source.folder = folder;
     t->source.pick = GR_CKPT_LAST;
-    if (word ? strcmp(word, "best") == 0 : has_best(folder, t->arena))
+    if (word ? strcmp(word, "best") == 0 : gr_run_has_best(folder))
         t->source.pick = GR_CKPT_BEST;
     return GR_OK;
 }
@@ -67,14 +78,28 @@ static gr_status from_path(gr_trainer *t, const char *own, const char *path)
     if (S_ISDIR(info.st_mode))
         return from_run(t, path, NULL);
     t->source.file = path;
-    t->folder = own ? own : ".";
+    t->folder = own;
+    if (!own)
+        GR_TRY(gr_run_of_file(t->arena, path, &t->folder));
+    if (!t->folder)
+        t->folder = "."; /* it belongs to no run */
     return GR_OK;
+}
+
+/* --checkpoint; --resume is understood too, where it was typed. NULL: none. */
+static const char *wanted(const gr_trainer *t)
+{
+    const gr_slot *resume = gr_settings_slot(t->o.settings, "checkpoint.resume");
+
+    if (t->o.checkpoint || !t->o.resume || resume->origin.kind != GR_FROM_FLAG)
+        return t->o.checkpoint;
+    return *t->o.resume && strcmp(t->o.resume, "auto") != 0 ? t->o.resume : NULL;
 }
 
 /* Rank 0: t->source, and t->folder for the results. */
 static gr_status choose_checkpoint(gr_trainer *t)
 {
-    const char *word = t->o.checkpoint, *own = NULL;
+    const char *word = wanted(t), *own = NULL;
     bool is_pick = word && (strcmp(word, "best") == 0 || strcmp(word, "last") == 0);
 
     GR_TRY(own_run(t, &own));
@@ -88,6 +113,35 @@ static gr_status choose_checkpoint(gr_trainer *t)
 
 /* ---- opening ---- */
 
+/* Frozen weights that the checkpoint lacks are where the run had them from. */
+static void say_frozen(gr_trainer *t)
+{
+    const char *frozen = gr_snapshot_get(t->resumed, GR_KEY_FROZEN);
+    bool has_file = t->o.pretrained && *t->o.pretrained;
+    int n = 0;
+
+    for (; frozen && *frozen; frozen++)
+        n += *frozen == '\n';
+    if (n == 0)
+        return;
+    gr_trainer_say(t, "%d frozen tensor(s) are not in the checkpoint: %s%sdrawn with its seed %s",
+                   n, has_file ? t->o.pretrained : "", has_file ? ", and what that lacks " : "",
+                   gr_snapshot_get(t->resumed, GR_KEY_SEED));
+}
+
+static gr_status restore(gr_trainer *t)
+{
+    const char *part = gr_snapshot_get(t->resumed, GR_KEY_PART);
+
+    if (gr_trainer_has_weights_only(t))
+        return gr_trainer_take_weights(t);
+    if (strcmp(part, "trainable") == 0) {
+        GR_TRY(gr_trainer_take_pretrained(t));
+        say_frozen(t);
+    }
+    return gr_trainer_restore_state(t);
+}
+
 /* All shapes of a split, after the one that lays out the state. */
 static gr_status plan(gr_trainer *t, gr_split split)
 {
@@ -95,7 +149,7 @@ static gr_status plan(gr_trainer *t, gr_split split)
     int64_t batch = gr_trainer_batch_size(t, split);
 
     GR_TRY(gr_trainer_plan_shape(t, true, 2)); /* batch norm has no statistics of one */
-    GR_TRY(gr_trainer_restore_state(t));
+    GR_TRY(restore(t));
     if (t->o.ema_decay > 0)
         GR_TRY(gr_step_use_ema(t->step, true));
     GR_TRY(gr_trainer_plan_shape(t, false, n < batch ? n : batch));
@@ -210,8 +264,8 @@ void gr_test_help(const gr_command *c, gr_text *out)
                 "Metrics of the test samples, as a table and as test_metrics.json and .csv in "
                 "the run's\nfolder, or in --output. --checkpoint takes a file, the folder of a "
                 "run (its best model,\nelse its last), or best or last of the run that "
-                "--output_dir or --run_id names. Settings\ncome from the checkpoint; these "
-                "change them:\n\n");
+                "--output_dir or --run_id names; a file\nof weights alone will do, too. Settings "
+                "come from the checkpoint, and RECIPE may be left\nout; these change them:\n\n");
     gr_train_help(c, out);
 }
 

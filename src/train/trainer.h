@@ -162,8 +162,13 @@ gr_status gr_trainer_finish_saves(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_restore_state(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_load(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_restore(gr_trainer *t) GR_MUST_CHECK;
-/* pretrained.c: collective. */
+/* resume.c: of weights that are drawn: that of t->resumed, where there is one. */
+gr_status gr_trainer_seed(const gr_trainer *t, uint64_t *out) GR_MUST_CHECK;
+/* resume.c: t->resumed is a model alone, without the state of training. */
+bool gr_trainer_has_weights_only(const gr_trainer *t);
+/* pretrained.c: collective. The second takes t->resumed, a model alone, which must be whole. */
 gr_status gr_trainer_take_pretrained(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_take_weights(gr_trainer *t) GR_MUST_CHECK;
 
 /* tracking.c: rank 0. Nothing here fails a run but want of memory at the open. */
 gr_status gr_trainer_open_track(gr_trainer *t) GR_MUST_CHECK;

@@ -119,10 +119,19 @@ static gr_status plan_word(gr_trainer *t, const char *own, const char *word)
     return GR_OK;
 }
 
-/* The run that a file of checkpoints belongs to: "RUN/checkpoints/NAME"; NULL: to none. */
-static gr_status run_of_file(gr_trainer *t, const char *file, const char **out)
+/* Whether this process stands in "RUN/checkpoints". */
+static bool run_around_here(void)
 {
-    char *path = gr_arena_strdup(t->arena, file);
+    char here[4096];
+    const char *slash = getcwd(here, sizeof(here)) ? strrchr(here, '/') : NULL;
+
+    return slash && strcmp(slash + 1, GR_CKPT_FOLDER) == 0 && access("../config.yaml", F_OK) == 0;
+}
+
+/* The run that a file of checkpoints belongs to: "RUN/checkpoints/NAME"; NULL: to none. */
+gr_status gr_run_of_file(gr_arena *arena, const char *file, const char **out)
+{
+    char *path = gr_arena_strdup(arena, file);
     const char *config;
     char *slash;
 
@@ -130,20 +139,37 @@ static gr_status run_of_file(gr_trainer *t, const char *file, const char **out)
     if (!path)
         return GR_ERR_NOMEM;
     slash = strrchr(path, '/');
-    if (!slash)
+    if (!slash) {
+        *out = run_around_here() ? ".." : NULL;
         return GR_OK;
+    }
     *slash = '\0';
     slash = strrchr(path, '/');
     if (strcmp(slash ? slash + 1 : path, GR_CKPT_FOLDER) != 0)
         return GR_OK;
     if (slash)
         *slash = '\0';
-    config = gr_arena_printf(t->arena, "%s/config.yaml", slash ? path : ".");
+    config = gr_arena_printf(arena, "%s/config.yaml", slash ? path : ".");
     if (!config)
         return GR_ERR_NOMEM;
     if (access(config, F_OK) == 0)
         *out = slash ? path : ".";
     return GR_OK;
+}
+
+bool gr_run_has_best(const char *folder)
+{
+    static const char *const names[] = { "best_model.safetensors", "best_model.pt" };
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        gr_text path = GR_TEXT_INIT;
+
+        gr_text_addf(&path, "%s/%s", folder, names[i]);
+        found = found || access(gr_text_str(&path), R_OK) == 0;
+        gr_text_fini(&path);
+    }
+    return found;
 }
 
 /* --resume FILE or FOLDER: that run goes on, unless another folder is named for this one. */
@@ -161,7 +187,7 @@ static gr_status plan_path(gr_trainer *t, const char *own, const char *path)
                        path, strerror(errno));
     if (!S_ISDIR(info.st_mode)) {
         t->source.file = path;
-        GR_TRY(run_of_file(t, path, &run));
+        GR_TRY(gr_run_of_file(t->arena, path, &run));
     } else if (gr_ckpt_count(inside) > 0) {
         t->source.folder = inside;
         run = path;

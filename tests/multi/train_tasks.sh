@@ -55,3 +55,56 @@ last() { sed -n 's/^Done after .*held-out samples: //p' "$1.log"; }
 says none "say which model: --checkpoint"
 ! run gone 2 test shapes --checkpoint nowhere || fail "a checkpoint that is not there"
 says gone "cannot open 'nowhere'"
+
+# Results lie in the run, whatever names it; --resume means --checkpoint; the recipe is known.
+rm -rf run/test_metrics.* run/predict
+run file 1 test shapes --checkpoint run/checkpoints/last.safetensors || fail "a file of a run"
+[ -s run/test_metrics.json ] && [ ! -e test_metrics.json ] || fail "results of a file are not in its run"
+rm run/test_metrics.json
+(cd run/checkpoints && "$gradus" test --checkpoint last.safetensors) >inside.log 2>&1 || fail inside
+[ -s run/test_metrics.json ] && [ ! -e run/checkpoints/test_metrics.json ] || fail "results inside"
+! run vague 1 test --checkpoint nowhere || fail "neither recipe nor checkpoint"
+says vague "'nowhere' does not tell the recipe"
+run folder 2 predict shapes --resume run/checkpoints/ || fail "a folder of checkpoints"
+says folder "^Predictions of run/checkpoints//*best_model.safetensors"
+cmp p1/predictions.csv run/predict/predictions.csv || fail "predictions are not in the run"
+run nameless 2 test --checkpoint run --output t10 || fail "a test without the recipe's name"
+[ "$(grep '^accuracy,' t10/test_metrics.csv)" = "$(grep '^accuracy,' t1/test_metrics.csv)" ] ||
+    fail "another accuracy without the recipe's name"
+run onward 2 train --resume run --epochs 2 --ema_decay 0.9 || fail "going on without the recipe's name"
+says onward "^Done after"
+
+# What export writes is what test reads: the best model and its averages; and test takes it.
+accuracy() { grep '^accuracy,' "$1/test_metrics.csv"; }
+"$gradus" export run --output model.safetensors >export.log 2>&1 || fail export
+says export "from run/checkpoints/best_model.safetensors, averages"
+"$gradus" export --checkpoint last --output_dir run --raw --output last.pt >export_last.log 2>&1 ||
+    fail "export of the last"
+says export_last "from run/checkpoints/last.safetensors, parameters"
+run weights 2 test shapes --checkpoint model.safetensors --output t11 || fail "a test of weights"
+[ "$(accuracy t11)" = "$(accuracy t1)" ] || fail "weights: $(accuracy t11), the run: $(accuracy t1)"
+run weights_pt 1 predict --checkpoint last.pt --output p11 || fail "predictions of weights"
+! run weights_on 2 train shapes --resume model.safetensors --output_dir none || fail "weights went on"
+says weights_on "these are weights only"
+says weights_on "use --pretrained"
+
+# Frozen weights that are not in the checkpoint are those of the run, whatever the seed of a test.
+small=(--device cpu --n_train 2000 --n_eval 100 --epochs 1 --freeze 'fc1.*' --seed 3)
+run whole 1 train shapes "${small[@]}" --output_dir whole || fail whole
+run part 1 train shapes "${small[@]}" --output_dir part --trainable_only || fail part
+for name in whole part; do
+    run "$name.test" 2 test shapes --checkpoint "$name" --seed 77 --output "$name.t" || fail "test $name"
+done
+[ "$(accuracy whole.t)" = "$(accuracy part.t)" ] || fail "$(accuracy part.t) is not $(accuracy whole.t)"
+says part.test "2 frozen tensor(s) are not in the checkpoint: drawn with its seed 3"
+run tuned 1 train shapes "${small[@]}" --output_dir tuned --trainable_only --pretrained model.safetensors ||
+    fail tuned
+run tuned.test 1 test shapes --checkpoint tuned --output tuned.t || fail "test tuned"
+says tuned.test "not in the checkpoint: model.safetensors"
+valid=$(sed -n 's/^Done after .*accuracy \([0-9]*\).*/\1/p' tuned.log)
+value=$(accuracy tuned.t) && value=${value#*,}
+awk -v a="$value" -v b="$valid" 'BEGIN { exit !(a * 100 > b - 8) }' || fail "tuned: $value, $valid"
+"$gradus" export part --output part.safetensors >part.log 2>&1 || fail "export of a part"
+says part "warning: the file has 4 of the model's 6 tensors"
+! run part.weights 2 test shapes --checkpoint part.safetensors || fail "a test of a part"
+says part.weights "it gives 4 of the model's 6 tensors"

@@ -6,9 +6,13 @@
 #include "train/config/request.h"
 
 #include "base/option.h"
+#include "gradus/ckpt.h"
+#include "train/checkpoint.h"
 #include "train/config/table.h"
 
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define MAX_RECIPES 64
 
@@ -94,11 +98,76 @@ static gr_status unknown_recipe(const gr_command *c, const char *word)
     return gr_fail(GR_ERR_ARG, "there is no recipe '%s'; 'gradus list' shows them", word);
 }
 
+/* The recipe that a checkpoint says it is of; NULL: not to be found out. */
+static const gr_recipe *recipe_of_file(const gr_command *c, const char *path)
+{
+    const gr_recipe *found = NULL;
+    gr_snapshot *texts;
+    const char *name;
+
+    if (gr_ckpt_peek(path, &texts) != GR_OK)
+        return NULL;
+    name = gr_snapshot_get(texts, GR_KEY_RECIPE);
+    for (int i = 0; name && c->recipes[i] && !found; i++)
+        if (strcmp(c->recipes[i]->name, name) == 0)
+            found = c->recipes[i];
+    gr_snapshot_destroy(texts);
+    return found;
+}
+
+static const gr_recipe *recipe_of_folder(const gr_command *c, gr_arena *arena, const char *folder)
+{
+    static const char *const names[] = { GR_CKPT_FOLDER "/last.safetensors",
+                                         GR_CKPT_FOLDER "/last.pt",
+                                         GR_CKPT_FOLDER "/best_model.safetensors",
+                                         GR_CKPT_FOLDER "/best_model.pt",
+                                         "last.safetensors",
+                                         "last.pt",
+                                         "best_model.safetensors",
+                                         "best_model.pt" };
+    const gr_recipe *found = NULL;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !found; i++) {
+        const char *path = gr_arena_printf(arena, "%s/%s", folder, names[i]);
+
+        if (path && access(path, R_OK) == 0)
+            found = recipe_of_file(c, path);
+    }
+    return found;
+}
+
+/* A command that goes on from a run, or uses it, need not say the recipe again. */
+static const gr_recipe *recipe_of_run(const gr_request *r, const gr_command *c)
+{
+    const char *word = r->o.checkpoint ? r->o.checkpoint : r->o.resume;
+    gr_arena *arena = r->o.settings->arena;
+    struct stat info;
+
+    if (!word)
+        return NULL;
+    if (!*word || strcmp(word, "best") == 0 || strcmp(word, "last") == 0 ||
+        strcmp(word, "auto") == 0) {
+        word = r->o.output_dir;
+        if (r->o.run_id)
+            word = gr_arena_printf(arena, "%s/%s", word ? word : GR_RUNS, r->o.run_id);
+    }
+    if (!word || stat(word, &info) != 0)
+        return NULL;
+    return S_ISDIR(info.st_mode) ? recipe_of_folder(c, arena, word) : recipe_of_file(c, word);
+}
+
 gr_status gr_request_recipe(const gr_request *r, const gr_command *c, const gr_recipe **out)
 {
     const gr_recipe *recipe = NULL;
 
     if (!r->word)
+        recipe = recipe_of_run(r, c);
+    if (!r->word && !recipe && (r->o.checkpoint || r->o.resume))
+        return gr_fail(GR_ERR_ARG,
+                       "'%s' does not tell the recipe, or cannot be read: say it, as in 'gradus "
+                       "train RECIPE'; 'gradus list' shows the recipes",
+                       r->o.checkpoint ? r->o.checkpoint : r->o.resume);
+    if (!r->word && !recipe)
         return gr_fail(GR_ERR_ARG, "say what to train: 'gradus train RECIPE', or the key 'recipe' "
                                    "in the file; 'gradus list' shows the recipes");
     for (int i = 0; c->recipes[i] && !recipe; i++)
@@ -108,7 +177,7 @@ gr_status gr_request_recipe(const gr_request *r, const gr_command *c, const gr_r
         return unknown_recipe(c, r->word);
     if (recipe->abi != GR_RECIPE_ABI)
         return gr_fail(GR_ERR_ARG, "recipe '%s' was built for interface %u, this program has %u",
-                       r->word, (unsigned)recipe->abi, (unsigned)GR_RECIPE_ABI);
+                       recipe->name, (unsigned)recipe->abi, (unsigned)GR_RECIPE_ABI);
     *out = recipe;
     return GR_OK;
 }
