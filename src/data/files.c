@@ -45,7 +45,7 @@ static gr_status decode(const gr_dataset *ds, int64_t i, bool mask, gr_image *ou
         gr_wrap(st, "%s '%s'", mask ? "mask" : "image", path);
 end:
     gr_buffers_give(ds->buffers, b);
-    return st == GR_OK ? GR_OK : gr_wrap(st, "sample %lld", (long long)i);
+    return st;
 }
 
 static gr_status files_image(const gr_dataset *ds, int64_t i, gr_image *out)

@@ -120,6 +120,19 @@ typedef struct keeping {
     void *arg;
 } keeping;
 
+/* A row that is older than some columns has empty cells there. */
+static void write_row(const gr_csv *c, gr_outfile *f, const char *row, size_t len)
+{
+    int n_cells = 0;
+
+    for (size_t i = 0; i < len; i++)
+        n_cells += row[i] == ',';
+    gr_outfile_write(f, row, len);
+    for (; n_cells < c->n_columns; n_cells++)
+        gr_outfile_write(f, ",", 1);
+    gr_outfile_write(f, "\n", 1);
+}
+
 /* Writes the file anew: the header as it is now, and the rows of `text` that are kept. */
 static gr_status rewrite(gr_csv *c, const char *text, const keeping *keep)
 {
@@ -132,7 +145,7 @@ static gr_status rewrite(gr_csv *c, const char *text, const keeping *keep)
         int64_t step = step_of(text, len);
 
         if (step >= 0 && step <= keep->last_step) {
-            gr_outfile_write(f, text, len + 1);
+            write_row(c, f, text, len);
             if (keep->visit)
                 visit_row(c, text, keep->visit, keep->arg);
         }

@@ -105,7 +105,8 @@ static const char *schedule_text(const gr_trainer *t, gr_text *out)
     const gr_schedule *s = &t->schedule;
 
     if (s->n_warmup > 0)
-        gr_text_addf(out, "warm-up %" PRId64 " steps, then ", s->n_warmup);
+        gr_text_addf(out, "warm-up %" PRId64 " step%s, then ", s->n_warmup,
+                     s->n_warmup == 1 ? "" : "s");
     if (t->o.schedule == GR_SCHEDULE_PLATEAU)
         gr_text_addf(out, "x %g when %s does not improve", s->factor, t->judge.name);
     else
@@ -128,12 +129,13 @@ static void say_plan(gr_trainer *t)
     gr_trainer_say(t, "  Effective batch: %s", gr_text_str(&batch));
     gr_trainer_say(t, "  Learning rate: %s", gr_text_str(&rate));
     gr_trainer_say(t, "  Schedule: %s", schedule_text(t, &schedule));
-    gr_trainer_say(t, "  Steps: %" PRId64 " per epoch x %" PRId64 " epochs = %" PRId64,
-                   t->steps_per_epoch, t->o.epochs, t->n_steps);
+    gr_trainer_say(t, "  Steps: %" PRId64 " per epoch x %" PRId64 " epoch%s = %" PRId64,
+                   t->steps_per_epoch, t->o.epochs, t->o.epochs == 1 ? "" : "s", t->n_steps);
     gr_trainer_say(t,
                    "  Data: %" PRId64 " training and %" PRId64 " evaluation samples, %d loader "
-                   "threads per rank, %" PRId64 " batches ahead",
-                   t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID], t->n_workers, t->o.prefetch);
+                   "thread%s per rank, %" PRId64 " batch%s ahead",
+                   t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID], t->n_workers,
+                   t->n_workers == 1 ? "" : "s", t->o.prefetch, t->o.prefetch == 1 ? "" : "es");
     gr_text_fini(&batch);
     gr_text_fini(&rate);
     gr_text_fini(&schedule);
@@ -197,6 +199,7 @@ gr_status gr_trainer_banner(gr_trainer *t)
         gr_trainer_say(t, "  Output: %s", t->folder);
     if (t->resumed_from)
         gr_trainer_say(t, "  Resumed at step %" PRId64 " from %s", t->at, t->resumed_from);
+    gr_trainer_note_ignored(t);
     say_notes(t);
     warn_of_unused(t);
     return GR_OK;
@@ -243,4 +246,6 @@ void gr_trainer_resume_command(const gr_trainer *t, int64_t epochs, gr_text *out
     add_word(out, t->folder);
     if (epochs > 0)
         gr_text_addf(out, " --epochs %" PRId64, epochs);
+    if (gr_judge_gives_up(&t->judge)) /* or else it would end at once, as it did */
+        gr_text_add(out, " --patience 0");
 }

@@ -230,6 +230,61 @@ static gr_status check_task(const gr_command *c, const gr_verb *verb)
     return st;
 }
 
+/* ---- flags before the command ---- */
+
+typedef struct search {
+    const char *sure, *maybe; /* the command's word: points into argv */
+    bool has_other;           /* a word that is none came first */
+} search;
+
+static gr_status take_word(void *arg, const char *word, bool after_unknown)
+{
+    search *s = arg;
+
+    if (after_unknown)
+        s->maybe = s->maybe || !find_verb(word) ? s->maybe : word;
+    else if (!s->sure && !s->has_other && find_verb(word))
+        s->sure = word;
+    else
+        s->has_other = true;
+    return GR_OK;
+}
+
+static bool is_verb(void *arg, const char *word)
+{
+    (void)arg;
+    return find_verb(word) != NULL;
+}
+
+/* Launchers put "--local-rank=0" before everything: the command's word goes to the front of
+ * them. Values that are wrong are told later. */
+static gr_status front_verb(int argc, char **argv)
+{
+    search s = { 0 };
+    gr_words w = { .extra = take_word, .is_apart = is_verb, .arg = &s };
+    gr_train_options o;
+    const char *word;
+    gr_status st;
+
+    GR_TRY(gr_train_options_init(&o, NULL));
+    o.settings->is_lenient = true;
+    st = gr_settings_take_words(o.settings, argc - 1, argv + 1, &w);
+    gr_train_options_fini(&o);
+    word = s.sure ? s.sure : s.maybe;
+    if (st == GR_ERR_NOMEM || !word)
+        return st == GR_ERR_NOMEM ? st : GR_OK;
+    for (int i = 2; i < argc; i++) {
+        char *found = argv[i];
+
+        if (found != word)
+            continue;
+        memmove(argv + 2, argv + 1, (size_t)(i - 1) * sizeof(*argv));
+        argv[1] = found;
+        break;
+    }
+    return GR_OK;
+}
+
 gr_status gr_command_choose(gr_command *c, int argc, char **argv, const gr_verb **verb,
                             bool *wants_help)
 {
@@ -239,6 +294,10 @@ gr_status gr_command_choose(gr_command *c, int argc, char **argv, const gr_verb 
     *wants_help = false;
     if (!word)
         return gr_fail(GR_ERR_ARG, "say what to do: gradus train RECIPE; see 'gradus help'");
+    if (word[0] == '-' && strcmp(word, "--help") != 0 && strcmp(word, "-h") != 0 &&
+        strcmp(word, "--version") != 0)
+        GR_TRY(front_verb(argc, argv));
+    word = argv[1];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         word = "help";
     if (strcmp(word, "--version") == 0)

@@ -99,9 +99,16 @@ static gr_status run_split(gr_trainer *t, gr_split split, gr_prediction *out)
     }
 }
 
-gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction *out)
+gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction *out,
+                                   int64_t *n_samples)
 {
-    return gr_wrap(run_split(t, split, out), "prediction");
+    double n;
+
+    GR_TRY(gr_wrap(run_split(t, split, out), "prediction"));
+    n = (double)(gr_eval_count(t->size[split], t->rank, t->n_ranks) - t->feeds[split].n_skipped);
+    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &n, 1, GR_F64 }, GR_REDUCE_SUM));
+    *n_samples = (int64_t)n;
+    return GR_OK;
 }
 
 gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)

@@ -354,26 +354,41 @@ static gr_status stop(gr_trainer *t, int signal)
     return gr_fail(GR_ERR_STOPPED, "signal %d after step %" PRId64, signal, t->at);
 }
 
+/* A command that does train on: more epochs than the run has had. */
+static void say_how_to_go_on(gr_trainer *t)
+{
+    gr_text command = GR_TEXT_INIT;
+    int64_t n_done = (gr_trainer_place(t, t->at) + t->steps_per_epoch - 1) / t->steps_per_epoch;
+    int64_t epochs = n_done > t->o.epochs ? n_done : t->o.epochs;
+
+    if (t->saved_at < 0)
+        return; /* nothing is there to go on from */
+    gr_trainer_resume_command(t, t->at >= t->n_steps + t->shift ? epochs + 2 : 0, &command);
+    gr_trainer_say(t, "To train on from here: %s", gr_text_str(&command));
+    gr_text_fini(&command);
+}
+
 static gr_status finish(gr_trainer *t)
 {
-    gr_text command = GR_TEXT_INIT, took = GR_TEXT_INIT, scores = GR_TEXT_INIT;
+    gr_text took = GR_TEXT_INIT, scores = GR_TEXT_INIT;
 
     if (!t->has_scores && t->size[GR_SPLIT_VALID] > 0) /* nothing was left to train */
         GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
     GR_TRY(gr_trainer_finish_saves(t));
-    gr_trainer_resume_command(t, t->end == t->n_steps + t->shift ? t->o.epochs + 2 : 0, &command);
     gr_progress_time((double)(gr_now_ns() - t->pace.began_ns) * 1e-9, &took);
     if (t->size[GR_SPLIT_VALID] > 0) {
-        gr_text_addf(&scores, ", on %" PRId64 " held-out samples: ", t->size[GR_SPLIT_VALID]);
+        gr_text_addf(&scores, ", on %" PRId64 " held-out sample%s: ", t->scores.n_samples,
+                     t->scores.n_samples == 1 ? "" : "s");
         gr_scores_text(t, &t->scores, &scores);
     }
-    gr_trainer_say(t, "Done after %" PRId64 " steps (%s)%s.", t->at, gr_text_str(&took),
-                   gr_text_str(&scores));
+    if (t->at == t->pace.began_at)
+        gr_trainer_say(t, "Nothing was left to train.");
+    gr_trainer_say(t, "Done after %" PRId64 " step%s (%s)%s.", t->at, t->at == 1 ? "" : "s",
+                   gr_text_str(&took), gr_text_str(&scores));
     gr_trainer_say(t, "Results: %s (config.yaml, metrics.jsonl, plots/, checkpoints/)", t->folder);
-    gr_trainer_say(t, "To train on from here: %s", gr_text_str(&command));
+    say_how_to_go_on(t);
     gr_text_fini(&scores);
     gr_text_fini(&took);
-    gr_text_fini(&command);
     return gr_pg_barrier(t->pg); /* no rank leaves while rank 0 may still fail to save */
 }
 

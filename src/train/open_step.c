@@ -103,6 +103,21 @@ static gr_status refuse_memory(gr_trainer *t, const gr_named *feeds, size_t n_fr
                    t->o.batch_size, need, have);
 }
 
+/* With recompute limit the step itself keeps to it. */
+static gr_status check_limit(const gr_trainer *t, size_t needed)
+{
+    char need[GR_BYTES_TEXT], limit[GR_BYTES_TEXT];
+
+    if (t->o.memory_limit == 0 || needed <= (size_t)t->o.memory_limit)
+        return GR_OK;
+    return gr_fail(GR_ERR_NOMEM,
+                   "a step with batch_size %" PRId64 " needs %s on each rank, and memory_limit is "
+                   "%s; --recompute limit computes blocks again to stay below it, or choose a "
+                   "smaller --batch_size",
+                   t->o.batch_size, gr_bytes_text(needed, need),
+                   gr_bytes_text((size_t)t->o.memory_limit, limit));
+}
+
 /* P20: what does not fit is refused before anything of that size is allocated. */
 gr_status gr_trainer_check_free(gr_trainer *t)
 {
@@ -116,6 +131,7 @@ gr_status gr_trainer_check_free(gr_trainer *t)
     GR_TRY(free_memory(t, &n_free, &n_sharing));
     t->memory_total = r.total;
     t->memory_free = n_free / (size_t)n_sharing;
+    GR_TRY(check_limit(t, r.total));
     if (n_free == 0 || r.total <= t->memory_free)
         return GR_OK;
     return refuse_memory(t, feeds, t->memory_free, r.total);

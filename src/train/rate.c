@@ -36,8 +36,9 @@ gr_status gr_rate_batch(gr_train_options *o, int n_ranks)
 
 void gr_rate_batch_text(const gr_train_options *o, int n_ranks, gr_text *out)
 {
-    gr_text_addf(out, "batch %" PRId64 " x %d ranks x %" PRId64 " accumulation = %" PRId64,
-                 o->batch_size, n_ranks, o->accumulate, gr_rate_effective(o, n_ranks));
+    gr_text_addf(out, "batch %" PRId64 " x %d rank%s x %" PRId64 " accumulation = %" PRId64,
+                 o->batch_size, n_ranks, n_ranks == 1 ? "" : "s", o->accumulate,
+                 gr_rate_effective(o, n_ranks));
 }
 
 /* ---- learning rate ---- */

@@ -13,6 +13,7 @@
 #include "net/env.h"
 #include "train/config/process.h"
 #include "train/config/request.h"
+#include "train/config/settings.h"
 #include "train/rate.h"
 #include "train/stop.h"
 
@@ -31,6 +32,8 @@ static gr_status pick_recipe(gr_trainer *t)
 
     GR_TRY_GOTO(st, gr_request_read(&r, t->command), done);
     GR_TRY_GOTO(st, gr_request_recipe(&r, t->command, &t->recipe), done);
+    if (!r.word && !r.o.checkpoint && !r.o.resume)
+        gr_trainer_note(t, "  Recipe: %s, the only one that knows these settings", t->recipe->name);
     t->argc = r.argc;
     t->argv = gr_arena_array(t->arena, (size_t)r.argc + 1, sizeof(*t->argv));
     if (!t->argv)
@@ -137,6 +140,7 @@ gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task)
     GR_TRY(gr_arena_create(&t->arena));
     GR_TRY(pick_recipe(t));
     GR_TRY(gr_train_options_init(&t->o, t->recipe));
+    t->o.settings->recipes = c->recipes;
     GR_TRY(gr_train_options_parse(&t->o, t->argc, t->argv));
     GR_TRY(gr_train_options_process(&t->o));
     GR_TRY(join_group(t));

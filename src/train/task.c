@@ -204,6 +204,7 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
 {
     const char *path = gr_arena_printf(t->arena, "%s/predictions.csv", folder);
     const char *header = t->view.predict_header;
+    int64_t n_samples = 0;
     gr_prediction *p;
     gr_status st;
 
@@ -211,13 +212,13 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
         return GR_ERR_NOMEM;
     GR_TRY(gr_make_folders(folder));
     GR_TRY(gr_prediction_create(&p, folder));
-    st = gr_trainer_predict_split(t, GR_SPLIT_PREDICT, p);
+    st = gr_trainer_predict_split(t, GR_SPLIT_PREDICT, p, &n_samples);
     if (st == GR_OK && header)
         st = gr_prediction_write(p, t->pg, header, path);
     gr_prediction_destroy(p);
     GR_TRY(st);
-    gr_trainer_say(t, "Predictions of %s on %" PRId64 " samples: %s", t->resumed_from,
-                   t->size[GR_SPLIT_PREDICT], header ? path : folder);
+    gr_trainer_say(t, "Predictions of %s on %" PRId64 " samples: %s", t->resumed_from, n_samples,
+                   header ? path : folder);
     return GR_OK;
 }
 

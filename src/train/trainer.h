@@ -176,19 +176,23 @@ void gr_trainer_close_track(gr_trainer *t, int exit_code);
 /* summary.c: rank 0; model_summary.txt in the run's folder. */
 gr_status gr_trainer_write_summary(gr_trainer *t) GR_MUST_CHECK;
 
+/* ignored.c: a note for each setting that was given and acts on nothing. After the step is open. */
+void gr_trainer_note_ignored(gr_trainer *t);
+
 /* banner.c: "1.5 GiB" */
 #define GR_BYTES_TEXT 32
 const char *gr_bytes_text(size_t n_bytes, char text[GR_BYTES_TEXT]);
 gr_status gr_trainer_banner(gr_trainer *t) GR_MUST_CHECK;
-void gr_trainer_resume_command(const gr_trainer *t, int64_t epochs, gr_text *out);
+void gr_trainer_resume_command(const gr_trainer *t, int64_t epochs, gr_text *out); /* 0: as now */
 
 /* evaluate.c */
 gr_status gr_trainer_open_eval(gr_trainer *t) GR_MUST_CHECK;
 void gr_trainer_close_eval(gr_trainer *t);
 gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split,
                               gr_scores *out) GR_MUST_CHECK; /* collective */
-/* This rank's share of a split, to the recipe's predict(). Not collective. */
-gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction *out) GR_MUST_CHECK;
+/* This rank's share of a split, to the recipe's predict(). Collective: *n_samples of all ranks. */
+gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction *out,
+                                   int64_t *n_samples) GR_MUST_CHECK;
 /* "accuracy 98.20%, validation loss 0.05": at most the first few metrics. */
 void gr_scores_text(const gr_trainer *t, const gr_scores *s, gr_text *out);
 /* Samples of a split of n that this rank evaluates: rank, rank + n_ranks, ... */

@@ -141,7 +141,7 @@ static void test_broken(void)
     data_put_text("bad/one/3.jpg", "");
     ds = opened(at("bad"));
     GR_CHECK_FAILS(gr_dataset_image(ds, 1, &img), GR_ERR_FORMAT,
-                   "sample 1: image 'bad/one/2.jpg': neither JPEG nor PNG");
+                   "image 'bad/one/2.jpg': neither JPEG nor PNG");
     GR_CHECK_FAILS(gr_dataset_image(ds, 2, &img), GR_ERR_FORMAT, "3.jpg': the file is empty");
     unlink("bad/one/1.png");
     GR_CHECK_FAILS(gr_dataset_image(ds, 0, &img), GR_ERR_IO, "'bad/one/1.png': No such file");
@@ -243,7 +243,7 @@ static void test_lists(void)
     GR_CHECK_EQ(gr_dataset_class(ds, 0), 1);
     GR_CHECK_EQ(gr_dataset_class(ds, 1), 0);
     GR_CHECK_FAILS(gr_dataset_image(ds, 2, &img), GR_ERR_IO,
-                   "sample 2: cannot open 'lists/x/3.png'");
+                   "cannot open 'lists/x/3.png'");
     gr_dataset_destroy(ds);
 
     data_put_text("lists/train.txt", "x/1.png 1\nx/2.png\n");

@@ -21,7 +21,7 @@ for ranks in 1 2 3 4; do
     train "$ranks" "lr$ranks" --n_train 101 --batch_size 8 --epochs 2 --lr 1e-3 --lr_scaling linear \
         --clip_norm 1 --log_every 1 --warmup_steps 1000 || fail "$ranks ranks"
     says "lr$ranks" "Learning rate: 1e-3 x $ranks (linear) = ${ranks}e-3"
-    says "lr$ranks" "batch 8 x $ranks ranks x 1 accumulation = $((8 * ranks))"
+    says "lr$ranks" "batch 8 x $ranks ranks\? x 1 accumulation = $((8 * ranks))"
     [ "$(grep -c "^  Rank $((ranks - 1)): .*CPU" "lr$ranks.log")" = 1 ] || fail "no line of the last rank"
     steps=$(((101 + ranks - 1) / ranks))
     steps=$(((steps + 7) / 8))
@@ -52,6 +52,37 @@ for ranks in 1 3; do
 done
 timeout 60 "$gradus" train shapes --resume early1 >again.log 2>&1 || fail "resume of an ended run"
 says again "Done after 36 steps"
+# What is proposed then does train on.
+says again "Nothing was left to train"
+says again "To train on from here: .*--resume early1 --patience 0$"
+timeout 60 "$gradus" train shapes --resume early1 --patience 0 --epochs 4 >more.log 2>&1 || fail "on after an early stop"
+says more "Done after 48 steps"
+timeout 60 "$gradus" train shapes --resume early1 --patience 0 --epochs 2 >past.log 2>&1 || fail "past the last epoch"
+says past "Nothing was left to train"
+says past "--resume early1 --epochs 6"
+train 1 unsaved --n_train 96 --batch_size 8 --max_steps 1 --save_last false --save_best false || fail unsaved
+! grep -q "To train on" unsaved.log || fail "a command to go on from nothing"
+
+# Settings that act on nothing are told, one line each, and only when they were given.
+train 1 idle --n_train 64 --batch_size 8 --effective_batch 16 --epochs 1 --patience 3 --val_interval 0 \
+    --lr_milestones 3 --pretrained_map a=b --init_scale 4 --zero 1 --sync_bn || fail idle
+says idle "Not used: train.batch_size 8: effective_batch 16 makes it 16"
+for key in train.early_stopping.patience train.lr_scheduler.milestones model.pretrained_map \
+    train.init_scale ddp.zero ddp.sync_bn; do
+    says idle "Not used: $key: "
+done
+train 2 idle2 --n_train 64 --batch_size 8 --epochs 1 --min_delta 1 --sync_bn || fail idle2
+says idle2 "Not used: train.early_stopping.min_delta: "
+says idle2 "Not used: ddp.sync_bn: the model has no batch norm"
+! grep -q "Not used" more.log || fail "told of what nobody gave: $(grep "Not used" more.log)"
+! train 1 limit --n_train 64 --memory_limit 1000 || fail "memory_limit does nothing"
+says limit "and memory_limit is 1000 B"
+
+# Flags before the command, as launchers put them; names of another recipe.
+timeout 60 "$gradus" --local-rank=0 --epochs 1 train shapes --n_train 64 --device cpu --n_eval 8 \
+    --output_dir front >front.log 2>&1 || fail "flags before the command"
+! "$gradus" train shapes --model.name x >other.log 2>&1 || fail "a name of vision"
+says other "recipe 'shapes' has no such setting; recipe 'vision' has"
 ! train 1 metric --n_train 96 --best_by acuracy || fail "unknown metric"
 says metric "no metric 'acuracy'; it has accuracy"
 

@@ -72,7 +72,8 @@ int main(void)
     row(c, 30, "val,loss", -(double)INFINITY); /* no third column for the same name */
     gr_csv_close(c);
     gr_csv_close(NULL);
-    expect_file("step,epoch,loss,val_loss\n10,1,0.5\n20,1,nan\n20,1,,1234567890123\n30,1,,-inf\n");
+    expect_file(
+        "step,epoch,loss,val_loss\n10,1,0.5,\n20,1,nan,\n20,1,,1234567890123\n30,1,,-inf\n");
 
     /* A cut line goes, also one that looks whole but for its end; so do steps to be run again. */
     append("15,1,0.");
@@ -81,7 +82,7 @@ int main(void)
                            "20 val_loss 1.23457e+12; ");
     row(c, 21, "loss", 2);
     gr_csv_close(c);
-    expect_file("step,epoch,loss,val_loss\n10,1,0.5\n20,1,nan\n20,1,,1234567890123\n21,1,2,\n");
+    expect_file("step,epoch,loss,val_loss\n10,1,0.5,\n20,1,nan,\n20,1,,1234567890123\n21,1,2,\n");
 
     /* A cut header: nothing can be kept. */
     unlink(PATH);

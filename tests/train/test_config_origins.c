@@ -179,6 +179,10 @@ static void test_resume(void)
     GR_CHECK_FAILS(gr_train_options_resume(o, &config_recipe, "seed = 3\n", true, argc, argv),
                    GR_ERR_ARG, "'--seed' was 3 when the run began and is 4 now");
     GR_CHECK_EQ(o->seed, 3); /* as it was */
+    config_write("freeze: [a.*]\n");
+    GR_CHECK_FAILS(gr_train_options_resume(o, &config_recipe, "seed = 3\n", true, argc, argv),
+                   GR_ERR_ARG, "'--freeze' was '' when the run began");
+    config_write("seed: 4\n");
     GR_CHECK_OK(gr_train_options_resume(o, &config_recipe, "seed = 3\n", false, argc, argv));
     GR_CHECK_EQ(o->seed, 4); /* a test or prediction may have its own */
     GR_CHECK_FAILS(gr_train_options_resume(o, &config_recipe, "seed = x\n", true, 0, NULL),
@@ -238,6 +242,23 @@ static void test_look(void)
     refuse_look("guides more", "unexpected word 'more'");
     refuse_look("guides --recipe other", "flag '--recipe': 'other', but the word 'guides'");
     refuse_look("--epochs x guides", "flag '--epochs': 'x' is no whole number");
+}
+
+/* Nobody is named: the only recipe that knows all settings, when one of them is its own. */
+static void test_guess(void)
+{
+    const gr_recipe *found;
+    gr_request r;
+
+    config_write("model: {name: x}\nepochs: 2\n");
+    GR_CHECK_OK(look(&r, "--config test_config.yaml", &found));
+    GR_CHECK(!r.word && found == &config_recipe);
+    gr_request_fini(&r);
+    config_write("epochs: 2\n");
+    refuse_look("--config test_config.yaml", "say what to train");
+    refuse_look("", "the recipes are guides");
+    config_write("model: {name: x}\nnot_known: 2\n");
+    refuse_look("--config test_config.yaml", "the recipes are guides");
 }
 
 /* ---- ranks ---- */
@@ -358,6 +379,7 @@ int main(void)
     test_round_trip();
     test_resume();
     test_look();
+    test_guess();
     test_process();
     test_help();
     test_no_memory();

@@ -205,7 +205,8 @@ gr_status gr_vision_load(const void *user, const gr_sample *sample, void *const 
     GR_TRY(take_scratch(v, &s));
     st = p->is_array ? put_array(v, sample, s, mem) : put_picture(v, sample, s, mem);
     give_scratch(v, s);
-    if (st == GR_OK)
-        return st;
-    return gr_wrap(st, "'%s'", gr_vision_name(v, sample->split, sample->index, name));
+    if (st == GR_OK ||
+        strstr(gr_error_message(), gr_vision_name(v, sample->split, sample->index, name)))
+        return st; /* files are named already */
+    return gr_wrap(st, "'%s'", name);
 }

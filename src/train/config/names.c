@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/option.h"
+#include "gradus/recipe.h"
 #include "train/config/choice.h"
 
 #include <ctype.h>
@@ -108,6 +109,20 @@ static const char *known_gone(const gr_settings *s, const char *name)
     return NULL;
 }
 
+/* Another recipe that has it; NULL: none. */
+static const char *who_knows(const gr_settings *s, const char *name)
+{
+    char wanted[MAX_NAME];
+
+    if (!s->recipes || !canonical(s, name, strlen(name), wanted))
+        return NULL;
+    for (int i = 0; s->recipes[i]; i++)
+        for (int k = 0; k < s->recipes[i]->n_keys; k++)
+            if (gr_same_name(s->recipes[i]->keys[k].name, wanted))
+                return s->recipes[i]->name;
+    return NULL;
+}
+
 /* All names, and the parts of them that stand before a dot. */
 static gr_status collect(const gr_settings *s, gr_arena *a, const char ***out)
 {
@@ -159,6 +174,11 @@ gr_status gr_settings_unknown(const gr_settings *s, const gr_origin *from, const
         return refuse_secret(from, name);
     if (instead)
         return gr_settings_wrap(gr_fail(GR_ERR_ARG, "%s", instead), from);
+    if (who_knows(s, name))
+        return gr_settings_wrap(gr_fail(GR_ERR_ARG,
+                                        "recipe '%s' has no such setting; recipe '%s' has",
+                                        gr_settings_text(s, "recipe"), who_knows(s, name)),
+                                from);
     GR_TRY(gr_arena_create(&a));
     st = collect(s, a, &names);
     if (st == GR_OK)

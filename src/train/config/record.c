@@ -162,7 +162,8 @@ gr_status gr_train_options_check_fixed(const gr_train_options *was, const gr_tra
                 st = gr_fail(GR_ERR_ARG,
                              "'--%s' was %s when the run began and is %s now; it cannot change in "
                              "mid-run: leave it out, or begin a new run",
-                             gr_rows[i].flag, gr_text_str(&a), gr_text_str(&b));
+                             gr_rows[i].flag, a.len ? gr_text_str(&a) : "''",
+                             b.len ? gr_text_str(&b) : "''");
         }
         gr_text_fini(&a);
         gr_text_fini(&b);

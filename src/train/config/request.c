@@ -156,20 +156,75 @@ static const gr_recipe *recipe_of_run(const gr_request *r, const gr_command *c)
     return S_ISDIR(info.st_mode) ? recipe_of_folder(c, arena, word) : recipe_of_file(c, word);
 }
 
+/* ---- no recipe was named ---- */
+
+/* Whether every setting is known with this recipe, and one of them is its own. A value that is
+ * wrong counts as no: then nobody was named, and that is what the message is about. */
+static gr_status knows_all(const gr_request *r, const gr_recipe *recipe, bool *out)
+{
+    gr_train_options o;
+    gr_status st;
+
+    *out = false;
+    if (recipe->abi != GR_RECIPE_ABI)
+        return GR_OK;
+    GR_TRY(gr_train_options_init(&o, recipe));
+    st = gr_train_options_parse(&o, r->argc, r->argv);
+    for (int i = gr_n_rows; st == GR_OK && i < o.settings->n_slots; i++)
+        *out |= o.settings->slots[i].origin.kind > GR_FROM_SAVED;
+    gr_train_options_fini(&o);
+    return st == GR_ERR_NOMEM ? st : GR_OK;
+}
+
+static gr_status no_recipe(const gr_command *c)
+{
+    gr_text names = GR_TEXT_INIT;
+    gr_status st;
+
+    for (int i = 0; c->recipes[i]; i++)
+        gr_text_addf(&names, "%s%s", i ? ", " : "", c->recipes[i]->name);
+    st = gr_fail(GR_ERR_ARG,
+                 "say what to train: 'gradus train RECIPE', or the key 'recipe' in the file; the "
+                 "recipes are %s",
+                 gr_text_str(&names));
+    gr_text_fini(&names);
+    return st;
+}
+
+/* The only recipe that knows all settings, if there is just one. */
+static gr_status guess(const gr_request *r, const gr_command *c, const gr_recipe **out)
+{
+    const gr_recipe *found = NULL;
+    int n_found = 0;
+
+    for (int i = 0; c->recipes[i]; i++) {
+        bool fits;
+
+        GR_TRY(knows_all(r, c->recipes[i], &fits));
+        found = fits ? c->recipes[i] : found;
+        n_found += fits;
+    }
+    if (n_found != 1)
+        return no_recipe(c);
+    *out = found;
+    return GR_OK;
+}
+
 gr_status gr_request_recipe(const gr_request *r, const gr_command *c, const gr_recipe **out)
 {
     const gr_recipe *recipe = NULL;
+    gr_status st = GR_OK;
 
     if (!r->word)
         recipe = recipe_of_run(r, c);
-    if (!r->word && !recipe && (r->o.checkpoint || r->o.resume))
+    if (!r->word && !recipe)
+        st = guess(r, c, &recipe);
+    if (st == GR_ERR_ARG && (r->o.checkpoint || r->o.resume))
         return gr_fail(GR_ERR_ARG,
                        "'%s' does not tell the recipe, or cannot be read: say it, as in 'gradus "
                        "train RECIPE'; 'gradus list' shows the recipes",
                        r->o.checkpoint ? r->o.checkpoint : r->o.resume);
-    if (!r->word && !recipe)
-        return gr_fail(GR_ERR_ARG, "say what to train: 'gradus train RECIPE', or the key 'recipe' "
-                                   "in the file; 'gradus list' shows the recipes");
+    GR_TRY(st);
     for (int i = 0; c->recipes[i] && !recipe; i++)
         if (strcmp(c->recipes[i]->name, r->word) == 0)
             recipe = c->recipes[i];

@@ -25,8 +25,9 @@ typedef struct gr_request {
 gr_status gr_request_read(gr_request *r, const gr_command *c) GR_MUST_CHECK;
 void gr_request_fini(gr_request *r);
 
-/* The recipe that was named, or that of the checkpoint to use. GR_ERR_ARG: none, an unknown one
- * (with the nearest), or one that was built for another interface. */
+/* The recipe that was named, or that of the checkpoint to use, or the only one that knows all
+ * settings and has one of them for its own. GR_ERR_ARG: none, an unknown one (with the
+ * nearest), or one that was built for another interface. */
 gr_status gr_request_recipe(const gr_request *r, const gr_command *c,
                             const gr_recipe **out) GR_MUST_CHECK;
 

@@ -82,7 +82,9 @@ struct gr_settings {
     gr_way *ways; /* every known name: the slots' own first */
     int n_ways, cap_ways;
     gr_names names;
-    bool is_lenient;     /* names that are not known are passed over */
+    bool is_lenient; /* names that are not known are passed over */
+    const struct gr_recipe *const
+        *recipes;        /* all there are, NULL at the end, for messages; or NULL */
     gr_settings *before; /* replaced by this one; lives on for the texts that were handed out */
 };
 
