@@ -242,8 +242,7 @@ static void test_lists(void)
     GR_CHECK_EQ(gr_dataset_n_classes(ds), 2);
     GR_CHECK_EQ(gr_dataset_class(ds, 0), 1);
     GR_CHECK_EQ(gr_dataset_class(ds, 1), 0);
-    GR_CHECK_FAILS(gr_dataset_image(ds, 2, &img), GR_ERR_IO,
-                   "cannot open 'lists/x/3.png'");
+    GR_CHECK_FAILS(gr_dataset_image(ds, 2, &img), GR_ERR_IO, "cannot open 'lists/x/3.png'");
     gr_dataset_destroy(ds);
 
     data_put_text("lists/train.txt", "x/1.png 1\nx/2.png\n");
