@@ -84,7 +84,7 @@ void gr_trainer_note_ignored(gr_trainer *t)
          "they are for --lr_schedule multistep");
     tell(t, "model.pretrained_map", o->pretrained_map && !o->pretrained,
          "it renames what --pretrained reads, and that is not given");
-    tell(t, "model.pretrained", o->pretrained && t->resumed_from,
+    tell(t, "model.pretrained", o->pretrained && t->resumed_from && !o->trainable_only,
          "the run goes on with the weights of its checkpoint");
     tell(t, "train.init_scale", o->init_scale != 65536 && t->amp != GR_AMP_F16,
          "the loss is scaled with fp16 only (--amp fp16)");
