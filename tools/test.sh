@@ -39,7 +39,7 @@ stage() {
         can_run tsan || return 0
         # Not the trainer's runs: their ranks are processes of one thread, so there is
         # nothing to see in them, and they are slow here.
-        run_ctest tsan -L "^(${tsan_labels// /|})\$" -E '^test_multi_train'
+        run_ctest tsan -L "^(${tsan_labels// /|})\$" -E '^test_multi_(train|vision)'
         ;;
     *)
         echo "usage: test.sh [dev | asan | tsan]..." >&2
