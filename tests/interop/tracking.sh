@@ -9,6 +9,7 @@ find_python() { # MODULE: the first Python that has it
     for p in "${GR_PYTHON:-}" python3 "${VIRTUAL_ENV:-/nonexistent}/bin/python" ~/venv/bin/python; do
         [ -n "$p" ] && "$p" -c "import $1" 2>/dev/null && echo "$p" && return
     done
+    true # none has it, which is no failure
 }
 
 expect 0 "$TOOL" simple simple
