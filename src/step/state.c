@@ -257,8 +257,6 @@ static gr_status save_all(gr_step *s, gr_snapshot *snap, gr_save_part part)
         if (!is_left_out(s->vars->list[i], part))
             GR_TRY(save_var(s, snap, s->vars->list[i]));
     GR_TRY(s->device->ops->sync(s->device));
-    if (gr_step_shards(s)) /* nobody leaves the group before rank 0 has every part */
-        GR_TRY(gr_pg_barrier(s->c.pg));
     if (!has_snapshot(s))
         return GR_OK;
     GR_TRY(list_frozen(s, snap));

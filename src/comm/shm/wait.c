@@ -112,18 +112,45 @@ static gr_status look(gr_shm *s, shm_goal *g, bool *reached)
     return GR_OK;
 }
 
+/* Whether the peer has done its part by now. What it did before it began to wait elsewhere
+ * may have come while this rank slept: it is not looked at until somebody looks. */
+static gr_status has_come(gr_shm *s, int rank, shm_goal *g, bool *out)
+{
+    bool reached = false;
+
+    GR_TRY(look(s, g, &reached));
+    *out = reached || !holds_up(s, rank, g);
+    return GR_OK;
+}
+
+/* The same for a peer that has left: its last messages are looked at until none is left. */
+static gr_status had_come(gr_shm *s, int rank, shm_goal *g, bool *out)
+{
+    uint64_t n_moved;
+
+    do {
+        n_moved = s->engine.n_moved;
+        GR_TRY(has_come(s, rank, g, out));
+    } while (!*out && s->engine.n_moved != n_moved);
+    return GR_OK;
+}
+
 /* Abort, and peers that left before the meeting. Cheap enough for the spinning loop. */
-static gr_status look_for_leavers(gr_shm *s, const shm_goal *g)
+static gr_status look_for_leavers(gr_shm *s, shm_goal *g)
 {
     char where[256];
+    bool came = true;
 
     GR_TRY(shm_alive(s));
-    for (int r = 0; r < s->pg.size; r++)
+    for (int r = 0; r < s->pg.size; r++) {
         /* The state is read before the meeting: a rank may come, and leave afterwards. */
-        if (atom32_get(&s->ranks[r].state) == SHM_LEFT && holds_up(s, r, g)) {
+        if (atom32_get(&s->ranks[r].state) == SHM_LEFT && holds_up(s, r, g))
+            GR_TRY(had_come(s, r, g, &came));
+        if (!came) {
             shm_describe_goal(s, g, where, sizeof(where));
             return gr_fail(GR_ERR_PEER, "rank %d left the group before %s", r, where);
         }
+    }
     return GR_OK;
 }
 
@@ -153,17 +180,6 @@ static gr_status compare_call(gr_shm *s, int rank, uint64_t number, bool *is_unk
         memcmp(&mine->what, &theirs->what, sizeof(gr_what)) == 0)
         return GR_OK;
     return gr_what_differ(&a, &b, s->pg.agreed_name);
-}
-
-/* Whether the peer has done its part by now. What it did before it began to wait elsewhere
- * may have come while this rank slept: it is not looked at until somebody looks. */
-static gr_status has_come(gr_shm *s, int rank, shm_goal *g, bool *out)
-{
-    bool reached = false;
-
-    GR_TRY(look(s, g, &reached));
-    *out = reached || !holds_up(s, rank, g);
-    return GR_OK;
 }
 
 /* A peer that waits in another meeting which this rank has not come to: both orders of
@@ -267,6 +283,8 @@ static gr_status doze(gr_shm *s, shm_goal *g, bool *reached, int left_ms)
     st = look(s, g, reached);
     if (st == GR_OK && !*reached)
         st = look_for_leavers(s, g);
+    if (st == GR_OK && !*reached) /* the last message of a leaver may have been the last of all */
+        st = look(s, g, reached);
     if (st == GR_OK && !*reached) /* wakes, is woken, or has nothing to sleep for */
         (void)futex(&s->head->event, FUTEX_WAIT, seen, &slice);
     atom32_add(&s->head->n_sleepers, -1);
