@@ -1,63 +1,29 @@
 /*
- * CRC-32C (Castagnoli), reflected, as in iSCSI and TensorBoard's records.
- *
- * Two ways with equal results: eight bytes per turn by tables, and the crc32 instruction
- * of SSE4.2 where the processor has it. table[k][b] is the remainder of byte b followed
- * by k zero bytes, so eight bytes of a word are looked up independently and joined.
+ * CRC-32C (Castagnoli), reflected, as in iSCSI and TensorBoard's records. Two ways with equal
+ * results: by tables, and the crc32 instruction of SSE4.2 where the processor has it.
  * Any thread: the tables are filled once, on first use.
  */
-#include "base/crc32c.h"
+#include "base/crc.h"
 
 #include "base/outfile.h"
 
 #include <pthread.h>
 #include <string.h>
 
-#define POLYNOMIAL 0x82f63b78u /* bits in reflected order */
+#define POLYNOMIAL 0x82f63b78u
 
-static uint32_t table[8][256];
-static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+static gr_crc_tables tables;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void fill_table(void)
+static void fill_tables(void)
 {
-    for (uint32_t b = 0; b < 256; b++) {
-        uint32_t crc = b;
-
-        for (int bit = 0; bit < 8; bit++)
-            crc = (crc >> 1) ^ ((crc & 1u) ? POLYNOMIAL : 0);
-        table[0][b] = crc;
-    }
-    for (int k = 1; k < 8; k++)
-        for (uint32_t b = 0; b < 256; b++) {
-            uint32_t before = table[k - 1][b];
-
-            table[k][b] = (before >> 8) ^ table[0][before & 0xffu];
-        }
-}
-
-static uint32_t add_byte(uint32_t crc, unsigned char byte)
-{
-    return (crc >> 8) ^ table[0][(crc ^ byte) & 0xffu];
+    gr_crc_fill(&tables, POLYNOMIAL);
 }
 
 uint32_t gr_crc32c_table(uint32_t crc, const void *src, size_t n_bytes)
 {
-    const unsigned char *p = (const unsigned char *)src;
-
-    pthread_once(&table_once, fill_table);
-    crc = ~crc;
-    for (; n_bytes >= 8; n_bytes -= 8, p += 8) {
-        /* Put together from bytes, so that the order of bytes in memory does not matter. */
-        uint32_t low = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-                              (uint32_t)p[3] << 24);
-
-        crc = table[7][low & 0xffu] ^ table[6][(low >> 8) & 0xffu] ^ table[5][(low >> 16) & 0xffu] ^
-              table[4][low >> 24] ^ table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^
-              table[0][p[7]];
-    }
-    for (; n_bytes > 0; n_bytes--)
-        crc = add_byte(crc, *p++);
-    return ~crc;
+    pthread_once(&once, fill_tables);
+    return gr_crc_run(&tables, crc, src, n_bytes);
 }
 
 #if defined(__x86_64__)

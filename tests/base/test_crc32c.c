@@ -1,5 +1,5 @@
 /* CRC-32C: known values, and both implementations against one bit at a time. */
-#include "base/crc32c.h"
+#include "base/crc.h"
 #include "base/outfile.h"
 #include "check.h"
 
