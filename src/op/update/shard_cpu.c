@@ -62,25 +62,5 @@ static gr_status run_control(const gr_launch *l, const gr_update_loops *loops)
     return GR_OK;
 }
 
-#define KERNELS(op)                                                       \
-    static gr_status op##_avx512(const gr_launch *l)                      \
-    {                                                                     \
-        return run_##op(l, &gr_update_avx512);                            \
-    }                                                                     \
-    static gr_status op##_avx2(const gr_launch *l)                        \
-    {                                                                     \
-        return run_##op(l, &gr_update_avx2);                              \
-    }                                                                     \
-    static gr_status op##_reference(const gr_launch *l)                   \
-    {                                                                     \
-        return run_##op(l, &gr_update_ref);                               \
-    }                                                                     \
-    const gr_kernel gr_shard_##op##_cpu[] = {                             \
-        { .name = "avx512", .reject = gr_no_avx512, .run = op##_avx512 }, \
-        { .name = "avx2", .reject = gr_no_avx2, .run = op##_avx2 },       \
-        { .name = "reference", .run = op##_reference },                   \
-        { .name = NULL },                                                 \
-    }
-
-KERNELS(squares);
-KERNELS(control);
+GR_UPDATE_KERNELS(squares, gr_shard_squares_cpu, NULL);
+GR_UPDATE_KERNELS(control, gr_shard_control_cpu, NULL);

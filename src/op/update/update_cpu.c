@@ -339,31 +339,11 @@ static gr_status run_ema(const gr_launch *l, const gr_update_loops *loops)
 
 /* ---- tables: avx512, avx2, reference ---- */
 
-#define KERNELS(op, table, work)                                                             \
-    static gr_status op##_avx512(const gr_launch *l)                                         \
-    {                                                                                        \
-        return run_##op(l, &gr_update_avx512);                                               \
-    }                                                                                        \
-    static gr_status op##_avx2(const gr_launch *l)                                           \
-    {                                                                                        \
-        return run_##op(l, &gr_update_avx2);                                                 \
-    }                                                                                        \
-    static gr_status op##_reference(const gr_launch *l)                                      \
-    {                                                                                        \
-        return run_##op(l, &gr_update_ref);                                                  \
-    }                                                                                        \
-    const gr_kernel table[] = {                                                              \
-        { .name = "avx512", .reject = gr_no_avx512, .workspace = work, .run = op##_avx512 }, \
-        { .name = "avx2", .reject = gr_no_avx2, .workspace = work, .run = op##_avx2 },       \
-        { .name = "reference", .workspace = work, .run = op##_reference },                   \
-        { .name = NULL },                                                                    \
-    }
-
-KERNELS(accumulate, gr_accumulate_cpu, NULL);
-KERNELS(control, gr_grad_control_cpu, control_workspace);
-KERNELS(sgd, gr_sgd_cpu, NULL);
-KERNELS(adamw, gr_adamw_cpu, NULL);
-KERNELS(ema, gr_ema_cpu, NULL);
+GR_UPDATE_KERNELS(accumulate, gr_accumulate_cpu, NULL);
+GR_UPDATE_KERNELS(control, gr_grad_control_cpu, control_workspace);
+GR_UPDATE_KERNELS(sgd, gr_sgd_cpu, NULL);
+GR_UPDATE_KERNELS(adamw, gr_adamw_cpu, NULL);
+GR_UPDATE_KERNELS(ema, gr_ema_cpu, NULL);
 
 const gr_kernel gr_count_step_cpu[] = {
     { .name = "reference", .run = run_count },

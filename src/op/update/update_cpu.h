@@ -67,6 +67,27 @@ void gr_control_fill(const gr_control_attr *a, double sum, double scale, float *
 /* Of an operator that updates one parameter (gr_many_takes). */
 gr_update_begin *gr_update_begin_of(const gr_op *op);
 
+/* A table of kernels from run_<op>(l, loops): avx512, avx2, reference. */
+#define GR_UPDATE_KERNELS(op, table, work)                                                   \
+    static gr_status op##_avx512(const gr_launch *l)                                         \
+    {                                                                                        \
+        return run_##op(l, &gr_update_avx512);                                               \
+    }                                                                                        \
+    static gr_status op##_avx2(const gr_launch *l)                                           \
+    {                                                                                        \
+        return run_##op(l, &gr_update_avx2);                                                 \
+    }                                                                                        \
+    static gr_status op##_reference(const gr_launch *l)                                      \
+    {                                                                                        \
+        return run_##op(l, &gr_update_ref);                                                  \
+    }                                                                                        \
+    const gr_kernel table[] = {                                                              \
+        { .name = "avx512", .reject = gr_no_avx512, .workspace = work, .run = op##_avx512 }, \
+        { .name = "avx2", .reject = gr_no_avx2, .workspace = work, .run = op##_avx2 },       \
+        { .name = "reference", .workspace = work, .run = op##_reference },                   \
+        { .name = NULL },                                                                    \
+    }
+
 #ifdef __cplusplus
 }
 #endif
