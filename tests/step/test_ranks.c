@@ -162,58 +162,6 @@ static void test_learning_rates_differ(void)
     }
 }
 
-/* Guards P30: micro-steps exchange nothing. Rank 0 is through with three of four while rank 1
- * has not begun; with an exchange it would wait in vain. */
-static pthread_barrier_t began_late;
-
-static void *accumulate(void *arg)
-{
-    rank_args *a = arg;
-    batch *b = malloc(sizeof(*b));
-    gr_step *s;
-
-    a->c.pg = a->pg;
-    GR_CHECK_OK(gr_step_create(&s, &a->c));
-    batch_fill(b, false, 0, 0, 8);
-    GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
-    if (gr_pg_rank(a->pg) == 1)
-        pthread_barrier_wait(&began_late);
-    for (int i = 0; i < 3; i++)
-        GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.1));
-    if (gr_pg_rank(a->pg) == 0)
-        pthread_barrier_wait(&began_late);
-    a->status = gr_step_train(s, b->feeds, 2, 0.1);
-    gr_step_destroy(s);
-    gr_pg_destroy(a->pg);
-    free(b);
-    return NULL;
-}
-
-static void test_micro_steps_are_alone(void)
-{
-    gr_pg_config pc = GR_PG_CONFIG_INIT;
-    gr_step_config c = GR_STEP_CONFIG_INIT;
-    gr_pg *pg[2];
-    rank_args a[2];
-    pthread_t t[2];
-
-    c.trace = trace_mlp;
-    c.device = "cpu";
-    c.accumulate = 4;
-    pc.timeout_ms = 20000;
-    GR_CHECK_EQ(pthread_barrier_init(&began_late, NULL, 2), 0);
-    GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
-    for (int i = 0; i < 2; i++) {
-        a[i] = (rank_args){ .pg = pg[i], .c = c };
-        GR_CHECK_EQ(pthread_create(&t[i], NULL, accumulate, &a[i]), 0);
-    }
-    for (int i = 0; i < 2; i++) {
-        pthread_join(t[i], NULL);
-        GR_CHECK_EQ(a[i].status, GR_OK);
-    }
-    pthread_barrier_destroy(&began_late);
-}
-
 static void other_seed(gr_step_config *c)
 {
     c->seed = 12345;
@@ -255,7 +203,6 @@ int main(void)
     test_equals_joint_batch(2, 4, GR_OPTIM_SGD);
     test_equals_joint_batch(1, 4, GR_OPTIM_SGD);
     test_equals_joint_batch(2, 2, GR_OPTIM_ADAMW);
-    test_micro_steps_are_alone();
     test_mlp_is_close(2);
     test_mlp_is_close(3);
     expect_difference(other_seed, (const char *const[]){ "seed", "12345", "rank 1" });
