@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Goes up whenever the structs below change; the trainer refuses another number. */
-#define GR_RECIPE_ABI 2
+#define GR_RECIPE_ABI 3
 
 #define GR_RECIPE_MAX_FEEDS   8
 #define GR_RECIPE_MAX_OUTPUTS 8
@@ -129,6 +129,11 @@ typedef struct gr_recipe {
     void (*score)(const void *user, const gr_eval *e, double *counts);
     /* The values of view.metrics from all counts. NaN where one is not defined. */
     void (*measure)(const void *user, const double *counts, double *values);
+    /* The loss of everything counted, as if it had been one batch, for losses that are no plain
+     * mean over samples (pixels that are ignored, weights, sums over a batch as dice has them):
+     * score() adds up what it is made of, and the evaluation trace need not call gr_loss().
+     * NULL: the mean of the batches' losses, each as often as it has samples. */
+    double (*loss)(const void *user, const double *counts);
     /* Rows and files of a batch; NULL: the recipe predicts nothing. */
     gr_status (*predict)(const void *user, const gr_eval *e, gr_prediction *out);
 } gr_recipe;

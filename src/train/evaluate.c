@@ -1,7 +1,8 @@
 /*
  * Evaluation: every sample of a split once, on all ranks together. Rank r takes samples r,
  * r + W, r + 2W, ...; nothing is padded. Counts and the loss are summed in double, in rank
- * order, and a metric is made of the sums: never a mean of batch means.
+ * order, and a metric is made of the sums: never a mean of batch means. A recipe whose loss is
+ * no mean over samples makes it from its counts, too.
  */
 #include "train/trainer.h"
 
@@ -73,9 +74,11 @@ static gr_status score_batch(gr_trainer *t, const gr_eval *e)
     float loss;
 
     t->recipe->score(t->user, e, t->eval.counts);
+    extra[SUM_SAMPLES] += (double)e->n;
+    if (t->recipe->loss) /* from the counts, at the end */
+        return GR_OK;
     GR_TRY(gr_step_read(t->step, "loss", (gr_vec){ &loss, 1, GR_F32 }));
     extra[SUM_LOSS] += (double)loss * (double)e->n;
-    extra[SUM_SAMPLES] += (double)e->n;
     return GR_OK;
 }
 
@@ -125,7 +128,8 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ sums, n_sums, GR_F64 }, GR_REDUCE_SUM));
     t->recipe->measure(t->user, sums, out->values);
     out->n_samples = (int64_t)extra[SUM_SAMPLES];
-    out->loss = extra[SUM_LOSS] / extra[SUM_SAMPLES];
+    out->loss =
+        t->recipe->loss ? t->recipe->loss(t->user, sums) : extra[SUM_LOSS] / extra[SUM_SAMPLES];
     return GR_OK;
 }
 

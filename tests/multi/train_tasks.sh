@@ -41,6 +41,16 @@ run other 3 test shapes --checkpoint run --batch_size 17 --n_train 50 --test_bat
 [ "$(grep '^accuracy,' t9/test_metrics.csv)" = "$(grep '^accuracy,' t1/test_metrics.csv)" ] ||
     fail "other accuracy by batch"
 
+# A loss that is a quotient of sums (dice), too: the same digits for any batch and ranks (P28).
+run scenes 1 train --config "$GR_SOURCE/configs/shapes_segmentation.yaml" --device cpu --n_train 16 \
+    --n_eval 11 --output_dir . --run_id scenes --plots false || fail scenes
+for how in "1 4" "2 3" "4 1"; do
+    read -r ranks batch <<<"$how"
+    run "scenes$ranks" "$ranks" test --checkpoint scenes --test_batch_size "$batch" \
+        --output "s$ranks" || fail "scenes on $ranks ranks"
+    cmp s1/test_metrics.csv "s$ranks/test_metrics.csv" || fail "other results on $ranks ranks"
+done
+
 # Running statistics of batch norms are rank 0's, in validation as in the file: a run that is
 # resumed at its end finds the same values.
 vision=(vision --config "$GR_SOURCE/configs/ddp_example.yaml" --device cpu --output_dir . --run_id bn)

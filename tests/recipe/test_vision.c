@@ -167,6 +167,45 @@ static gr_status trace_loss(gr_graph *g, void *user)
     return gr_graph_status(g);
 }
 
+static gr_status trace_sums(gr_graph *g, void *user)
+{
+    gr_value *z = gr_input(g, "logits");
+
+    gr_output(g, "sums", gr_vision_sums_build(user, g, z, gr_input(g, "target")));
+    return gr_graph_status(g);
+}
+
+/* The same loss from sums, in batches of n (P28). */
+static double loss_from_sums(gr_vision_criterion *c, int n)
+{
+    double total[8 * CLASSES] = { 0 };
+    int n_sums = gr_vision_n_sums(c, CLASSES);
+    gr_step_config config = GR_STEP_CONFIG_INIT;
+    gr_step *step;
+    float *sums = calloc((size_t)(n * n_sums), sizeof(*sums));
+
+    config.trace = trace_sums;
+    config.user = c;
+    config.device = "cpu";
+    GR_CHECK_OK(gr_step_create(&step, &config));
+    for (int at = 0; at < ROWS; at += n) {
+        int rows = ROWS - at < n ? ROWS - at : n;
+        gr_named feeds[2] = {
+            { "logits", GR_F32, GR_SHAPE(rows, CLASSES),
+              (void *)(uintptr_t)(logits + (ptrdiff_t)at * CLASSES) },
+            { "target", GR_I32, GR_SHAPE(rows), (void *)(uintptr_t)(targets + at) },
+        };
+
+        GR_CHECK_OK(gr_step_eval(step, feeds, 2));
+        GR_CHECK_OK(gr_step_read(step, "sums", (gr_vec){ sums, (size_t)(rows * n_sums), GR_F32 }));
+        for (int i = 0; i < rows * n_sums; i++)
+            total[i % n_sums] += (double)sums[i];
+    }
+    gr_step_destroy(step);
+    free(sums);
+    return gr_vision_whole_loss(c, CLASSES, total);
+}
+
 static double loss_of(const char *yaml)
 {
     gr_named feeds[2] = {
@@ -190,6 +229,8 @@ static double loss_of(const char *yaml)
     GR_CHECK_OK(gr_step_eval(step, feeds, 2));
     GR_CHECK_OK(gr_step_read(step, "loss", (gr_vec){ &loss, 1, GR_F32 }));
     gr_step_destroy(step);
+    for (int n = 1; n <= ROWS; n++)
+        GR_CHECK_NEAR(loss_from_sums(&c, n), (double)loss, 1e-6);
     gr_vision_criterion_fini(&c);
     gr_settings_destroy(s);
     return (double)loss;
@@ -223,7 +264,8 @@ static void metrics(void)
 {
     static const float rows[4 * 3] = { 1, 2, 0, 3, 1, 2, 0, 1, 5, 1, 2, 3 };
     static const int32_t labels[4] = { 1, 2, 2, 0 }; /* said: 1, 0, 2, 2 */
-    gr_eval e = { .n = 4, .feeds = { NULL, labels }, .outputs = { rows } };
+    static const float sums[4 * 2] = { 1, 1, 0, 1, 2, 2, 0, 0 };
+    gr_eval e = { .n = 4, .feeds = { NULL, labels }, .outputs = { rows, sums } };
     recipe_options o = plain;
     double v[GR_RECIPE_MAX_METRICS];
     recipe_run r;
@@ -245,6 +287,7 @@ static void metrics(void)
     GR_CHECK_NEAR(recipe_value(&r, v, "miou"), (0 + 1 + 1.0 / 3) / 3, 1e-15);
     GR_CHECK_NEAR(recipe_value(&r, v, "f1/a"), 0, 0);
     GR_CHECK_NEAR(recipe_value(&r, v, "auc"), (1.0 / 3 + 1 + 0.75) / 3, 1e-12);
+    GR_CHECK_NEAR(r.recipe->loss(r.user, r.counts), 0.75, 1e-15);
     recipe_close(&r);
 }
 
@@ -253,7 +296,8 @@ static void one_logit(void)
 {
     static const float rows[4] = { 2, -1, 0.1f, -3 };
     static const int32_t labels[4] = { 1, 1, 0, 0 };
-    gr_eval e = { .n = 4, .feeds = { NULL, labels }, .outputs = { rows } };
+    static const float sums[4 * 2] = { 0 };
+    gr_eval e = { .n = 4, .feeds = { NULL, labels }, .outputs = { rows, sums } };
     double v[GR_RECIPE_MAX_METRICS];
     recipe_run r;
 

@@ -347,7 +347,7 @@ static void drive(void)
              "dataset: {name: drive, root_dir: '%s/drive'}",
              root);
     GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TEST), 3);
-    GR_CHECK_EQ(r.view.n_outputs, 2);
+    GR_CHECK_EQ(r.view.n_outputs, 3); /* masks, sums of the loss, probabilities */
     GR_CHECK_OK(load(&r, GR_SPLIT_TEST, 1, 0));
     GR_CHECK(check_pair(&r, 48 * 48) > 200);
     mask = r.mem[GR_FEED_TARGET];

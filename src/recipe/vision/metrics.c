@@ -1,6 +1,6 @@
 /*
  * Metrics by name. All counts lie in one array: the confusion matrix first, which most metrics
- * share, then the counts of top-k and the histograms of auc.
+ * share, then the counts of top-k and the histograms of auc, last the sums of the loss.
  *
  * With one logit the classes are no (0) and yes (1), and metrics of a class are those of yes,
  * as for any test that is positive or negative; miou and mdice are means over both.
@@ -145,7 +145,10 @@ gr_status gr_vision_metrics_read(gr_vision *v)
             GR_TRY(add_named(v, usual[gr_vision_segments(&v->model)][i]));
     by_class = gr_settings_given(v->s, "per_class") ? gr_settings_bool(v->s, "per_class")
                                                     : v->task == GR_TASK_TEST;
-    return by_class ? add_classes(v) : GR_OK;
+    GR_TRY(by_class ? add_classes(v) : GR_OK);
+    v->metrics.sums = v->metrics.n_counts;
+    v->metrics.n_counts += gr_vision_n_sums(&v->criterion, v->model.n_out);
+    return GR_OK;
 }
 
 void gr_vision_metrics_fini(gr_vision_metrics *m)
@@ -223,14 +226,26 @@ static void score_masks(const gr_vision *v, const gr_eval *e, double *counts)
     gr_metric_confusion_add(counts, v->metrics.n_matrix, target, said, n, v->criterion.ignore);
     for (int k = 0; k < v->metrics.n; k++)
         if (v->metrics.list[k].kind == AUC)
-            gr_metric_auc_add(counts + v->metrics.list[k].count, BINS, e->outputs[GR_OUTPUT_SCORE],
-                              1, &truth, n);
+            gr_metric_auc_add(counts + v->metrics.list[k].count, BINS, e->outputs[v->score_at], 1,
+                              &truth, n);
+}
+
+static void score_loss(const gr_vision *v, const gr_eval *e, double *sums)
+{
+    int n = gr_vision_n_sums(&v->criterion, v->model.n_out);
+    const float *row = e->outputs[v->sums_at];
+
+    for (int64_t i = 0; i < e->n; i++, row += n)
+        for (int k = 0; k < n; k++)
+            sums[k] += (double)row[k];
 }
 
 void gr_vision_score(const void *user, const gr_eval *e, double *counts)
 {
     const gr_vision *v = user;
 
+    if (v->sums_at >= 0)
+        score_loss(v, e, counts + v->metrics.sums);
     if (gr_vision_segments(&v->model))
         score_masks(v, e, counts);
     else
@@ -271,4 +286,11 @@ void gr_vision_measure(const void *user, const double *counts, double *values)
                                             : gr_metric_of_class(counts, n, m->at, m->which);
         }
     }
+}
+
+double gr_vision_loss_of(const void *user, const double *counts)
+{
+    const gr_vision *v = user;
+
+    return gr_vision_whole_loss(&v->criterion, v->model.n_out, counts + v->metrics.sums);
 }

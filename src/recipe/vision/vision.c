@@ -184,8 +184,18 @@ static void set_fields(gr_vision *v)
     v->n_feeds = masks ? 3 : 2;
     v->outputs[GR_OUTPUT_MAIN] = masks ? (gr_field){ "prediction", GR_I32, mask }
                                        : (gr_field){ "logits", GR_F32, GR_SHAPE(v->model.n_out) };
-    v->outputs[GR_OUTPUT_SCORE] = (gr_field){ "probability", GR_F32, mask };
-    v->n_outputs = masks && v->metrics.has_scores ? 2 : 1;
+    v->n_outputs = 1;
+    v->sums_at = v->score_at = -1;
+    if (v->task != GR_TASK_PREDICT) { /* where there is nothing to compare with */
+        v->sums_at = v->n_outputs++;
+        v->outputs[v->sums_at] =
+            (gr_field){ "loss_sums", GR_F32,
+                        GR_SHAPE(gr_vision_n_sums(&v->criterion, v->model.n_out)) };
+    }
+    if (masks && v->metrics.has_scores) {
+        v->score_at = v->n_outputs++;
+        v->outputs[v->score_at] = (gr_field){ "probability", GR_F32, mask };
+    }
 }
 
 /* Masks with one logit often have 255 for yes, so nothing in them is ignored unasked; what
@@ -275,7 +285,7 @@ static void give_masks(const gr_vision *v, gr_graph *g, gr_value *logits)
         mask = gr_argmax(g, logits, 3, false);
     }
     gr_output(g, "prediction", gr_cast(g, mask, GR_I32));
-    if (v->n_outputs == 2)
+    if (v->score_at >= 0)
         gr_output(g, "probability", gr_sigmoid(g, logits));
 }
 
@@ -285,11 +295,16 @@ static gr_status vision_trace(gr_graph *g, void *user)
     gr_value *target = gr_input(g, "target");
     gr_value *logits = gr_vision_model_build(&v->model, g, gr_input(g, "image"));
 
-    if (!gr_is_training(g) && gr_vision_segments(&v->model))
+    if (gr_is_training(g)) {
+        gr_loss(g, gr_vision_criterion_build(&v->criterion, g, logits, target));
+        return gr_graph_status(g);
+    }
+    if (gr_vision_segments(&v->model))
         give_masks(v, g, logits);
-    else if (!gr_is_training(g))
+    else
         gr_output(g, "logits", gr_cast(g, logits, GR_F32));
-    gr_loss(g, gr_vision_criterion_build(&v->criterion, g, logits, target));
+    if (v->sums_at >= 0)
+        gr_output(g, "loss_sums", gr_vision_sums_build(&v->criterion, g, logits, target));
     return gr_graph_status(g);
 }
 
@@ -309,5 +324,6 @@ const gr_recipe gr_recipe_vision = {
     .trace = vision_trace,
     .score = gr_vision_score,
     .measure = gr_vision_measure,
+    .loss = gr_vision_loss_of,
     .predict = gr_vision_predict,
 };

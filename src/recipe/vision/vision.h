@@ -7,7 +7,8 @@
  *   model.c      networks by name                  metrics.c    counts and values by name
  *   data.c       which data each split has         transform.c  images on their way in
  *   load.c       one sample, from any thread       array.c      samples that are no pictures
- *   predict.c    rows and masks                    vision.c     the table that ties all together
+ *   predict.c    rows and masks                    whole_loss.c the loss of a whole split
+ *   vision.c     the table that ties all together
  */
 #ifndef GR_RECIPE_VISION_VISION_H
 #define GR_RECIPE_VISION_VISION_H
@@ -85,6 +86,16 @@ void gr_vision_criterion_fini(gr_vision_criterion *c);
 gr_value *gr_vision_criterion_build(const gr_vision_criterion *c, gr_graph *g, gr_value *logits,
                                     gr_value *target);
 
+/* ---- whole_loss.c: the criterion of a whole split, from sums ---- */
+
+/* How many sums it is made of. */
+int gr_vision_n_sums(const gr_vision_criterion *c, int n_out);
+/* They themselves, of each sample: [n, n_sums] of f32. */
+gr_value *gr_vision_sums_build(const gr_vision_criterion *c, gr_graph *g, gr_value *logits,
+                               gr_value *target);
+/* The criterion, from the sums of all samples. */
+double gr_vision_whole_loss(const gr_vision_criterion *c, int n_out, const double *sums);
+
 /* ---- metrics.c ---- */
 
 typedef struct gr_vision_metric {
@@ -100,6 +111,7 @@ typedef struct gr_vision_metrics {
     int n;
     int n_matrix;    /* rows of the confusion matrix, which comes first: at least 2 */
     bool has_scores; /* a U-Net gives out probabilities, too */
+    int64_t sums;    /* place of the loss's sums, behind all other counts */
     int64_t n_counts;
 } gr_vision_metrics;
 
@@ -109,6 +121,7 @@ gr_status gr_vision_metrics_read(gr_vision *v) GR_MUST_CHECK;
 void gr_vision_metrics_fini(gr_vision_metrics *m);
 void gr_vision_score(const void *user, const gr_eval *e, double *counts);
 void gr_vision_measure(const void *user, const double *counts, double *values);
+double gr_vision_loss_of(const void *user, const double *counts);
 /* The class that a row of logits says. */
 int32_t gr_vision_decide(const gr_vision *v, const float *row);
 
@@ -190,13 +203,14 @@ struct gr_vision {
     int n_classes;          /* n_out, or 2 when there is one logit */
     char *header;           /* of predictions.csv */
     bool is_numbered;       /* names of masks begin with the sample's number */
-    gr_field feeds[3], outputs[2];
+    gr_field feeds[3], outputs[3];
     int n_feeds, n_outputs;
+    int sums_at, score_at;     /* among the outputs; -1: not there */
     pthread_mutex_t *lock;     /* of `spare`; the recipe's data are const to loader threads */
     gr_vision_scratch **spare; /* guarded by lock */
 };
 
 enum { GR_FEED_IMAGE, GR_FEED_TARGET, GR_FEED_SIZE };
-enum { GR_OUTPUT_MAIN, GR_OUTPUT_SCORE };
+#define GR_OUTPUT_MAIN 0 /* the first output */
 
 #endif
