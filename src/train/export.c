@@ -1,6 +1,7 @@
 /*
  * `gradus export`: the model out of a checkpoint as a file of its own, without optimiser,
- * counters and averages. One process; no recipe is needed.
+ * counters and averages. One process; a recipe is needed only where the checkpoint lacks frozen
+ * weights (complete.c).
  */
 #include "train/train.h"
 
@@ -207,31 +208,79 @@ static int64_t count_elements(const gr_snapshot *s)
 }
 
 static void tell(const gr_command *c, const gr_export *e, const gr_snapshot *model,
-                 const char *from, int n_absent)
+                 const char *from)
 {
     fprintf(c->out, "%s: %d tensors, %" PRId64 " elements, from %s, %s\n", e->output,
             gr_snapshot_count(model), count_elements(model), from,
             e->ema ? "averages (ema) where there are" : "parameters as they are");
-    if (n_absent > 0 && !e->trainable_only)
-        fprintf(c->out,
-                "warning: the file has %d of the model's %d tensors: %d frozen ones are not in the "
-                "checkpoint\n(the run had trainable_only); they are in what the run began with: "
-                "its --pretrained or seed\n",
-                gr_snapshot_count(model), gr_snapshot_count(model) + n_absent, n_absent);
+}
+
+/* The value of a setting as the checkpoint has it; NULL or empty: none. *n is its length. */
+static const char *saved_setting(const gr_snapshot *snap, const char *key, size_t *n)
+{
+    const char *at = gr_snapshot_get(snap, GR_KEY_CONFIG);
+    size_t len = strlen(key);
+
+    for (; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
+        if (strncmp(at, key, len) == 0 && strncmp(at + len, " = ", 3) == 0) {
+            *n = strcspn(at + len + 3, "\n");
+            return at + len + 3;
+        }
+    *n = 0;
+    return NULL;
+}
+
+/* What was put into the file and is not in the checkpoint. */
+static void tell_origin(const gr_command *c, const gr_export *e, const gr_snapshot *snap,
+                        int n_absent)
+{
+    size_t n = 0;
+    const char *file = saved_setting(snap, "pretrained", &n);
+
+    if (e->pretrained) {
+        file = e->pretrained;
+        n = strlen(file);
+    }
+    fprintf(c->out,
+            "%d of them are frozen and not in the checkpoint: %.*s%sdrawn with its seed %s\n",
+            n_absent, (int)n, n > 0 ? file : "", n > 0 ? ", and what that lacks " : "",
+            gr_snapshot_get(snap, GR_KEY_SEED));
+}
+
+/* A file that lacks weights is written only when it is asked for (--trainable_only). */
+static gr_status complete(const gr_command *c, const gr_export *e, const char *from, int n_absent,
+                          gr_snapshot **snap)
+{
+    gr_complete how = {
+        .command = c, .path = from, .pretrained = e->pretrained, .n_absent = n_absent
+    };
+    gr_snapshot *whole;
+
+    GR_TRY(gr_export_complete(&how, *snap, &whole));
+    gr_snapshot_destroy(*snap);
+    *snap = whole;
+    return GR_OK;
 }
 
 static gr_status export(const gr_command *c, gr_export *e)
 {
     gr_snapshot *snap = NULL, *model = NULL;
     gr_text from = GR_TEXT_INIT;
+    int n_absent = 0;
     gr_status st;
 
     GR_TRY_GOTO(st, read_checkpoint(e, &snap, &from), done);
     if (!e->raw)
         e->ema = e->ema || has_averages(snap);
+    if (!e->trainable_only)
+        n_absent = count_absent(snap);
+    if (n_absent > 0)
+        GR_TRY_GOTO(st, complete(c, e, gr_text_str(&from), n_absent, &snap), done);
     GR_TRY_GOTO(st, gr_export_model(snap, e, &model), done);
     GR_TRY_GOTO(st, gr_ckpt_write(e->output, model), done);
-    tell(c, e, model, gr_text_str(&from), count_absent(snap));
+    tell(c, e, model, gr_text_str(&from));
+    if (n_absent > 0)
+        tell_origin(c, e, snap, n_absent);
 
 done:
     gr_snapshot_destroy(model);
@@ -240,7 +289,7 @@ done:
     return gr_wrap(st, "export");
 }
 
-#define N_OPTIONS 9
+#define N_OPTIONS 10
 
 static void make_table(gr_export *e, gr_option table[N_OPTIONS])
 {
@@ -256,6 +305,8 @@ static void make_table(gr_export *e, gr_option table[N_OPTIONS])
         { "raw", GR_OPTION_FLAG, &e->raw, 0, 0, NULL, NULL, "parameters and not their averages" },
         { "trainable_only", GR_OPTION_FLAG, &e->trainable_only, 0, 0, NULL, NULL,
           "without frozen parameters" },
+        { "pretrained", GR_OPTION_TEXT, &e->pretrained, 0, 0, NULL, "FILE",
+          "what the run began with, if it is elsewhere now; for frozen parameters" },
         { 0 }
     };
 
@@ -310,6 +361,8 @@ void gr_export_help(gr_text *out)
                 "Writes the model of a checkpoint, without the state of training: of a run the "
                 "best one,\nelse the last, and averages where there are, as test takes them. "
                 "The kind of file goes by\nits name: .pt and .pth are PyTorch's, others "
-                "safetensors.\n\n");
+                "safetensors. Frozen\nparameters that a trainable_only run left out come from "
+                "where the run had them: its\n--pretrained file, else drawn with its seed, for "
+                "which its data must be at hand.\n\n");
     gr_option_help(table, out);
 }

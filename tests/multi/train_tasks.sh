@@ -114,7 +114,29 @@ says tuned.test "not in the checkpoint: model.safetensors"
 valid=$(sed -n 's/^Done after .*accuracy \([0-9]*\).*/\1/p' tuned.log)
 value=$(accuracy tuned.t) && value=${value#*,}
 awk -v a="$value" -v b="$valid" 'BEGIN { exit !(a * 100 > b - 8) }' || fail "tuned: $value, $valid"
+
+# An exported model is whole: frozen weights are drawn, or taken from where the run had them. What
+# cannot be made whole is refused, unless a part is asked for.
+"$gradus" export whole --output whole.safetensors >whole.log 2>&1 || fail "export of a whole"
 "$gradus" export part --output part.safetensors >part.log 2>&1 || fail "export of a part"
-says part "warning: the file has 4 of the model's 6 tensors"
-! run part.weights 2 test shapes --checkpoint part.safetensors || fail "a test of a part"
-says part.weights "it gives 4 of the model's 6 tensors"
+says part "part.safetensors: 6 tensors"
+says part "2 of them are frozen and not in the checkpoint: drawn with its seed 3"
+run part.weights 2 test shapes --checkpoint part.safetensors --seed 77 --output part.w || fail "test of the model"
+[ "$(accuracy part.w)" = "$(accuracy whole.t)" ] || fail "$(accuracy part.w) is not $(accuracy whole.t)"
+"$gradus" export tuned --output tuned.safetensors >tuned.log 2>&1 || fail "export of a tuned one"
+says tuned "frozen and not in the checkpoint: model.safetensors, and what that lacks drawn"
+run tuned.weights 1 test shapes --checkpoint tuned.safetensors --output tuned.w || fail "test tuned model"
+[ "$(accuracy tuned.w)" = "$(accuracy tuned.t)" ] || fail "$(accuracy tuned.w) is not $(accuracy tuned.t)"
+mv model.safetensors moved.safetensors
+! "$gradus" export tuned --output gone.safetensors >gone.log 2>&1 || fail "export without its beginning"
+says gone "2 frozen tensors are not in the checkpoint"
+says gone "model.safetensors'"
+says gone "or export --trainable_only"
+[ ! -e gone.safetensors ] || fail "a file all the same"
+"$gradus" export tuned --output gone.safetensors --pretrained moved.safetensors >gone.log 2>&1 ||
+    fail "export with --pretrained"
+cmp gone.safetensors tuned.safetensors || fail "another model from the moved file"
+"$gradus" export tuned --output some.safetensors --trainable_only >some.log 2>&1 || fail "a part"
+says some "some.safetensors: 4 tensors"
+! run some.weights 2 test shapes --checkpoint some.safetensors || fail "a test of a part"
+says some.weights "it gives 4 of the model's 6 tensors"
