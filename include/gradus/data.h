@@ -85,6 +85,15 @@ GR_API gr_status gr_image_decode(gr_image *out, const void *src, size_t n_bytes,
 /* The same from a file; also GR_ERR_IO. Messages begin with the path. */
 GR_API gr_status gr_image_read(gr_image *out, const char *path, const gr_decode *how) GR_MUST_CHECK;
 
+/* Only height and width of *out, from the image's head, and whether its end is there: many
+ * times as fast as decoding, and a file is not read whole. What that does not settle is
+ * decoded, so a good image is never refused; damage in the middle may go unseen. Pixels of *out
+ * are undefined. Failures as above. */
+GR_API gr_status gr_image_probe(gr_image *out, const void *src, size_t n_bytes,
+                                const gr_decode *how) GR_MUST_CHECK;
+GR_API gr_status gr_image_probe_file(gr_image *out, const char *path,
+                                     const gr_decode *how) GR_MUST_CHECK;
+
 /* Writes a PNG aside and renames it. 1 channel is grey, 3 RGB, 4 RGB with alpha. */
 GR_API gr_status gr_image_write(const char *path, const gr_image *img) GR_MUST_CHECK;
 /* Writes labels (1 channel) as a palette PNG: read with GR_IMAGE_LABELS it gives the labels,
@@ -198,6 +207,9 @@ GR_API gr_status gr_dataset_mask(const gr_dataset *ds, int64_t i, gr_image *out)
 /* Both; different sizes are GR_ERR_FORMAT with both files and sizes. */
 GR_API gr_status gr_dataset_pair(const gr_dataset *ds, int64_t i, gr_image *image,
                                  gr_image *mask) GR_MUST_CHECK;
+/* gr_image_probe() of a sample's image and mask; different sizes are GR_ERR_FORMAT. `scratch` is
+ * the caller's and used over and over. Samples that are no images have nothing to look at. */
+GR_API gr_status gr_dataset_probe(const gr_dataset *ds, int64_t i, gr_image *scratch) GR_MUST_CHECK;
 /* idx, CIFAR, npy: one sample as it is stored, without a copy. `mem` points into the mapped
  * file and is valid until the data set is destroyed; it is aligned for its type. */
 GR_API gr_status gr_dataset_tensor(const gr_dataset *ds, int64_t i, const void **mem,

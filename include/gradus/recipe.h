@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Goes up whenever the structs below change; the trainer refuses another number. */
-#define GR_RECIPE_ABI 3
+#define GR_RECIPE_ABI 4
 
 #define GR_RECIPE_MAX_FEEDS   8
 #define GR_RECIPE_MAX_OUTPUTS 8
@@ -117,6 +117,11 @@ typedef struct gr_recipe {
      * split without labels leaves theirs alone. Depends on nothing but its arguments. May be
      * called by several threads at once. */
     gr_status (*load)(const void *user, const gr_sample *sample, void *const *mem);
+
+    /* Whether load() would do, as cheaply as that can be told (heads of files, sizes, classes):
+     * `gradus check` asks for every sample. The message names the file. Any thread. NULL: check
+     * loads some samples instead. */
+    gr_status (*inspect)(const void *user, const gr_sample *sample);
 
     /* How often each training sample is drawn, as numbers above 0 that need not add up to
      * anything, for `sampler: weighted`: weights[i] of sample i. NULL: the recipe has none. */

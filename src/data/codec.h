@@ -22,6 +22,13 @@ gr_status gr_jpeg_decode(gr_image *out, const void *src, size_t n_bytes,
 gr_status gr_png_decode(gr_image *out, const void *src, size_t n_bytes,
                         const gr_decode *how) GR_MUST_CHECK;
 
+/* Only height and width of *out, from the first n_head of a file's n_bytes; GR_ERR_FORMAT also
+ * when the head goes on behind them. Pixels are undefined then. */
+gr_status gr_jpeg_head(gr_image *out, const void *head, size_t n_head, size_t n_bytes,
+                       const gr_decode *how) GR_MUST_CHECK;
+gr_status gr_png_head(gr_image *out, const void *head, size_t n_head, size_t n_bytes,
+                      const gr_decode *how) GR_MUST_CHECK;
+
 /* Appends the file. JPEG: 1 or 3 channels, quality 95 without thinned-out colours. PNG: 1 to 4
  * channels; `labels`: 1 channel, with the palette of gr_label_colour(). */
 gr_status gr_jpeg_encode(const gr_image *img, gr_text *out) GR_MUST_CHECK;

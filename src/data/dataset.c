@@ -173,7 +173,7 @@ bool gr_dataset_has_masks(const gr_dataset *ds)
     return ds->has_masks;
 }
 
-static gr_status check_index(const gr_dataset *ds, int64_t i)
+gr_status gr_dataset_check_index(const gr_dataset *ds, int64_t i)
 {
     if (i < 0 || i >= ds->size)
         return gr_fail(GR_ERR_ARG, "there is no sample %lld among %lld", (long long)i,
@@ -197,13 +197,13 @@ const char *gr_dataset_name(const gr_dataset *ds, int64_t i, char *text, size_t 
 
 gr_status gr_dataset_image(const gr_dataset *ds, int64_t i, gr_image *out)
 {
-    GR_TRY(check_index(ds, i));
+    GR_TRY(gr_dataset_check_index(ds, i));
     return ds->ops->image(ds, i, out);
 }
 
 gr_status gr_dataset_mask(const gr_dataset *ds, int64_t i, gr_image *out)
 {
-    GR_TRY(check_index(ds, i));
+    GR_TRY(gr_dataset_check_index(ds, i));
     if (!ds->has_masks)
         return gr_fail(GR_ERR_ARG, "this data set has no masks");
     return ds->ops->mask(ds, i, out);
@@ -226,7 +226,7 @@ gr_status gr_dataset_pair(const gr_dataset *ds, int64_t i, gr_image *image, gr_i
 gr_status gr_dataset_tensor(const gr_dataset *ds, int64_t i, const void **mem, gr_dtype *dtype,
                             gr_shape *shape)
 {
-    GR_TRY(check_index(ds, i));
+    GR_TRY(gr_dataset_check_index(ds, i));
     if (!ds->ops->tensor)
         return gr_fail(GR_ERR_ARG, "samples of format '%s' are images, not arrays",
                        gr_format_name(ds->format));
@@ -346,6 +346,13 @@ static gr_status subset_stored(const gr_dataset *ds, int64_t i, bool mask, gr_te
     return of->ops->stored(of, subset_of(ds)->index[i], mask, out);
 }
 
+static gr_status subset_probe(const gr_dataset *ds, int64_t i, bool mask, gr_image *out)
+{
+    const gr_dataset *of = subset_of(ds)->of;
+
+    return of->ops->probe(of, subset_of(ds)->index[i], mask, out);
+}
+
 static void subset_name(const gr_dataset *ds, int64_t i, char *text, size_t n_bytes)
 {
     gr_dataset_name(subset_of(ds)->of, subset_of(ds)->index[i], text, n_bytes);
@@ -361,7 +368,7 @@ static void subset_destroy(void *impl)
     gr_free(s);
 }
 
-/* Whether `stored` may be called is the parent's matter: a table for each case. */
+/* Whether `stored` and `probe` may be called is the parent's matter: a table for each case. */
 static const gr_dataset_ops subset_ops = {
     .name = "subset",
     .image = subset_image,
@@ -379,6 +386,7 @@ static const gr_dataset_ops subset_files_ops = {
     .label = subset_label,
     .tensor = subset_tensor,
     .stored = subset_stored,
+    .probe = subset_probe,
     .name_of = subset_name,
     .destroy = subset_destroy,
 };
@@ -396,7 +404,7 @@ static gr_status subset_make(gr_dataset *ds, const gr_dataset *of, const int64_t
     if (!s->index)
         return GR_ERR_NOMEM;
     for (int64_t i = 0; i < n; i++) {
-        GR_TRY(check_index(of, index[i]));
+        GR_TRY(gr_dataset_check_index(of, index[i]));
         s->index[i] = index[i];
     }
     ds->size = n;

@@ -25,6 +25,9 @@ typedef struct gr_dataset_ops {
                         gr_shape *shape);
     /* Appends the file of the image or mask as it is stored. NULL: it is no file. */
     gr_status (*stored)(const gr_dataset *ds, int64_t i, bool mask, gr_text *out);
+    /* Height and width of the image or mask, and whether it is whole, as cheaply as can be
+     * (probe.c). NULL: there is nothing to look at. */
+    gr_status (*probe)(const gr_dataset *ds, int64_t i, bool mask, gr_image *out);
     void (*name_of)(const gr_dataset *ds, int64_t i, char *text, size_t n_bytes);
     void (*destroy)(void *impl); /* accepts NULL and half-made ones */
 } gr_dataset_ops;
@@ -42,6 +45,9 @@ struct gr_dataset {
     int n_classes;
     const char *const *class_names; /* in the arena; NULL where there are none */
 };
+
+/* GR_ERR_ARG: there is no such sample. */
+gr_status gr_dataset_check_index(const gr_dataset *ds, int64_t i) GR_MUST_CHECK;
 
 /* An empty one with arena and buffers; the opener fills it. */
 gr_status gr_dataset_begin(gr_dataset **out, const gr_dataset_config *config) GR_MUST_CHECK;

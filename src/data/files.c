@@ -78,6 +78,15 @@ end:
     return st;
 }
 
+static gr_status files_probe(const gr_dataset *ds, int64_t i, bool mask, gr_image *out)
+{
+    gr_decode how = { .as = mask ? ds->mask_as : ds->decode.as };
+    char path[PATH_BYTES];
+
+    GR_TRY(path_at(ds, i, mask, path));
+    return gr_image_probe_file(out, path, &how);
+}
+
 static void files_name(const gr_dataset *ds, int64_t i, char *text, size_t n_bytes)
 {
     const gr_file_sample *s = sample_at(ds, i);
@@ -103,6 +112,7 @@ static const gr_dataset_ops ops = {
     .mask = files_mask,
     .label = files_label,
     .stored = files_stored,
+    .probe = files_probe,
     .name_of = files_name,
     .destroy = files_destroy,
 };

@@ -185,6 +185,33 @@ static gr_status decode_guarded(jpeg_job *j, const void *src, size_t n_bytes)
     return decode_steps(j, src, n_bytes);
 }
 
+static gr_status head_guarded(jpeg_job *j, const void *head, size_t n_head, size_t n_bytes)
+{
+    if (setjmp(j->target))
+        return gr_fail(j->status, "%s", j->reason);
+    jpeg_create_decompress(&j->in);
+    jpeg_mem_src(&j->in, (const unsigned char *)head, (unsigned long)n_head);
+    jpeg_read_header(&j->in, TRUE);
+    return check_head(j, n_bytes);
+}
+
+gr_status gr_jpeg_head(gr_image *out, const void *head, size_t n_head, size_t n_bytes,
+                       const gr_decode *how)
+{
+    jpeg_job j = { .how = how };
+    gr_status st;
+
+    set_up_errors(&j);
+    j.in.err = &j.errors;
+    st = head_guarded(&j, head, n_head, n_bytes);
+    if (st == GR_OK) {
+        out->height = (int)j.in.image_height;
+        out->width = (int)j.in.image_width;
+    }
+    jpeg_destroy_decompress(&j.in);
+    return st;
+}
+
 bool gr_jpeg_is(const void *src, size_t n_bytes)
 {
     return n_bytes >= 3 && memcmp(src, "\xff\xd8\xff", 3) == 0;

@@ -205,11 +205,19 @@ static gr_status decode_steps(png_job *j)
     return GR_OK;
 }
 
-static gr_status decode_guarded(png_job *j)
+static gr_status head_steps(png_job *j)
+{
+    GR_TRY(read_head(j));
+    j->image->height = (int)png_get_image_height(j->png, j->info);
+    j->image->width = (int)png_get_image_width(j->png, j->info);
+    return GR_OK;
+}
+
+static gr_status decode_guarded(png_job *j, gr_status (*steps)(png_job *))
 {
     if (setjmp(png_jmpbuf(j->png)))
         return gr_fail(GR_ERR_FORMAT, "%s", j->reason);
-    return decode_steps(j);
+    return steps(j);
 }
 
 bool gr_png_is(const void *src, size_t n_bytes)
@@ -217,22 +225,38 @@ bool gr_png_is(const void *src, size_t n_bytes)
     return n_bytes >= LEAD_BYTES && memcmp(src, "\x89PNG\r\n\x1a\n", LEAD_BYTES) == 0;
 }
 
+static gr_status decode(png_job *j, gr_status (*steps)(png_job *))
+{
+    gr_status st = GR_OK;
+
+    j->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, j, on_error, on_warning);
+    j->info = j->png ? png_create_info_struct(j->png) : NULL;
+    if (!j->info)
+        st = gr_fail(GR_ERR_NOMEM, "no memory to decode a PNG");
+    if (st == GR_OK)
+        st = decode_guarded(j, steps);
+    png_destroy_read_struct(&j->png, &j->info, NULL);
+    gr_free(j->row);
+    return st;
+}
+
 gr_status gr_png_decode(gr_image *out, const void *src, size_t n_bytes, const gr_decode *how)
 {
     png_job j = {
         .src = (const uint8_t *)src, .n_left = n_bytes, .n_bytes = n_bytes, .how = how, .image = out
     };
-    gr_status st = GR_OK;
 
-    j.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &j, on_error, on_warning);
-    j.info = j.png ? png_create_info_struct(j.png) : NULL;
-    if (!j.info)
-        st = gr_fail(GR_ERR_NOMEM, "no memory to decode a PNG");
-    if (st == GR_OK)
-        st = decode_guarded(&j);
-    png_destroy_read_struct(&j.png, &j.info, NULL);
-    gr_free(j.row);
-    return st;
+    return decode(&j, decode_steps);
+}
+
+gr_status gr_png_head(gr_image *out, const void *head, size_t n_head, size_t n_bytes,
+                      const gr_decode *how)
+{
+    png_job j = {
+        .src = (const uint8_t *)head, .n_left = n_head, .n_bytes = n_bytes, .how = how, .image = out
+    };
+
+    return decode(&j, head_steps);
 }
 
 void gr_label_colour(int label, uint8_t rgb[3])

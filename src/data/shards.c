@@ -100,6 +100,18 @@ static gr_status shards_stored(const gr_dataset *ds, int64_t i, bool mask, gr_te
     return gr_text_status(out);
 }
 
+static gr_status shards_probe(const gr_dataset *ds, int64_t i, bool mask, gr_image *out)
+{
+    gr_decode how = { .as = mask ? ds->mask_as : ds->decode.as };
+    gr_shard_record r;
+    gr_status st;
+
+    GR_TRY(get_record(ds, i, &r));
+    st = mask ? gr_image_probe(out, r.mask, r.n_mask, &how)
+              : gr_image_probe(out, r.image, r.n_image, &how);
+    return st == GR_OK ? GR_OK : wrap_sample(st, ds, i);
+}
+
 static void shards_name(const gr_dataset *ds, int64_t i, char *text, size_t n_bytes)
 {
     const shards *s = shards_of(ds);
@@ -132,6 +144,7 @@ static const gr_dataset_ops ops = {
     .mask = shards_mask,
     .label = shards_label,
     .stored = shards_stored,
+    .probe = shards_probe,
     .name_of = shards_name,
     .destroy = shards_destroy,
 };

@@ -144,12 +144,9 @@ static gr_status say_memory(gr_trainer *t)
 
 /* ---- trying it ---- */
 
-/* The first sample of every split that there is. */
+/* The first batch of every split that there is. */
 static gr_status load_samples(gr_trainer *t)
 {
-    static const char *const names[GR_N_SPLITS] = { "training", "validation", "test",
-                                                    "prediction" };
-
     for (int split = GR_SPLIT_VALID; split < GR_N_SPLITS; split++) {
         const gr_loaded *b;
 
@@ -160,9 +157,6 @@ static gr_status load_samples(gr_trainer *t)
         GR_TRY(gr_feed_next(&t->feeds[split], &b));
         gr_feed_close(&t->feeds[split]);
     }
-    for (int split = 0; split < GR_N_SPLITS; split++)
-        if (t->size[split] > 0)
-            gr_trainer_say(t, "Data: %" PRId64 " %s samples", t->size[split], names[split]);
     return GR_OK;
 }
 
@@ -211,6 +205,7 @@ static gr_status check(gr_trainer *t)
         GR_TRY(say_model(t));
         if (gr_trainer_writes(t))
             GR_TRY(check_folder(t));
+        GR_TRY(gr_trainer_survey(t));
         GR_TRY(load_samples(t));
         GR_TRY(try_step(t));
     }
@@ -239,6 +234,9 @@ void gr_check_help(const gr_command *c, gr_text *out)
                 "usage: gradus check RECIPE [OPTION...]\n\n"
                 "Tries what `gradus train` would do and writes nothing: settings, data, folder, "
                 "memory,\nlayers, one step on all ranks. --device_memory 24GiB asks for a "
-                "device that is not here.\nTakes the options of train:\n\n");
+                "device that is not here.\nThe head of every file is read, and sizes of pictures "
+                "and masks compared; some samples are\nloaded whole. --check_data all loads all "
+                "(values of masks, damage inside a file), none\nleaves them alone. Takes the "
+                "options of train:\n\n");
     gr_train_help(c, out);
 }

@@ -47,6 +47,7 @@ typedef enum gr_sampler_kind {
     GR_ORDER_BUCKETED /* by length, with a budget of tokens */
 } gr_sampler_kind;
 
+typedef enum gr_look { GR_LOOK_HEADS, GR_LOOK_ALL, GR_LOOK_NONE } gr_look;
 typedef enum gr_bad_sample { GR_BAD_ERROR, GR_BAD_SKIP } gr_bad_sample;
 
 typedef enum gr_wandb_mode {
@@ -139,6 +140,7 @@ typedef struct gr_train_options {
     bool pin_memory, drop_last, shuffle;
     int sampler;       /* gr_sampler_kind */
     int on_bad_sample; /* gr_bad_sample */
+    int check_data;    /* gr_look */
 
     /* checkpoints */
     int64_t save_every; /* steps; 0: not by steps */

@@ -198,6 +198,10 @@ void gr_scores_text(const gr_trainer *t, const gr_scores *s, gr_text *out);
 /* Samples of a split of n that this rank evaluates: rank, rank + n_ranks, ... */
 int64_t gr_eval_count(int64_t n, int rank, int n_ranks);
 
+/* survey.c: all samples of all splits looked at, broken ones named; collective. GR_ERR_FORMAT on
+ * every rank alike when there are some that the run would not skip. */
+gr_status gr_trainer_survey(gr_trainer *t) GR_MUST_CHECK;
+
 /* loop.c: the learning rate of a step, with what a plateau made of it. */
 double gr_trainer_lr(const gr_trainer *t, int64_t step);
 /* loop.c: samples from step t->at on; before the first gr_trainer_step(). */

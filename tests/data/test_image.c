@@ -117,6 +117,83 @@ static void test_cuts(void)
     check_cuts(FOLDER "palette_4.png", 16);
 }
 
+/* ---- a look without decoding ---- */
+
+static void look_like(const char *bytes, size_t n, const char *path)
+{
+    gr_image a = GR_IMAGE_INIT, b = GR_IMAGE_INIT;
+    gr_status st = gr_image_decode(&a, bytes, n, NULL), looked = gr_image_probe(&b, bytes, n, NULL);
+
+    GR_CHECK_EQ(looked, st);
+    if (st == GR_OK) {
+        GR_CHECK_EQ(b.height, a.height);
+        GR_CHECK_EQ(b.width, a.width);
+    }
+    if (path) {
+        GR_CHECK_EQ(gr_image_probe_file(&b, path, NULL), st);
+        GR_CHECK_EQ(b.height, a.height);
+    }
+    gr_image_fini(&a);
+    gr_image_fini(&b);
+}
+
+/* Whole, cut anywhere, and with bytes behind the end: the same answer as decoding gives. A head
+ * that is longer than what is read of a file is looked at whole. */
+static void test_probe(void)
+{
+    static const char *const names[] = { FOLDER "rgb_420.jpg", FOLDER "rgb.png" };
+    gr_image img = GR_IMAGE_INIT;
+
+    for (int i = 0; i < 2; i++) {
+        char *bytes, *longer;
+        size_t n;
+
+        GR_CHECK_OK(gr_file_read(names[i], &bytes, &n));
+        look_like(bytes, n, names[i]);
+        for (size_t k = 0; k < n; k += k < 64 ? 1 : 37)
+            look_like(bytes, k, NULL);
+        longer = gr_calloc(n + 70000, 1);
+        memcpy(longer, bytes, n);
+        look_like(longer, n + 70000, NULL);
+        gr_free(longer);
+        gr_free(bytes);
+    }
+    GR_CHECK_FAILS(gr_image_probe_file(&img, "nowhere.png", NULL), GR_ERR_IO, "nowhere.png");
+    GR_CHECK_FAILS(
+        gr_image_probe_file(&img, FOLDER "rgb_420.jpg", &(gr_decode){ GR_IMAGE_LABELS, 0, 0 }),
+        GR_ERR_FORMAT, "cannot hold labels");
+    gr_image_fini(&img);
+}
+
+/* 100 KiB of comments before the size: more than the first look reads. */
+static void test_probe_long_head(void)
+{
+    static const uint8_t comment[4] = { 0xff, 0xfe, 0xc3, 0x52 }; /* 50002 bytes with its length */
+    gr_image img = GR_IMAGE_INIT;
+    gr_text file = GR_TEXT_INIT;
+    gr_outfile *f;
+    char *bytes;
+    size_t n;
+
+    GR_CHECK_OK(gr_file_read(FOLDER "rgb_420.jpg", &bytes, &n));
+    gr_text_addn(&file, bytes, 2);
+    for (int i = 0; i < 2; i++) {
+        gr_text_addn(&file, (const char *)comment, 4);
+        for (int k = 0; k < 5000; k++)
+            gr_text_add(&file, "0123456789");
+    }
+    gr_text_addn(&file, bytes + 2, n - 2);
+    GR_CHECK_OK(gr_text_status(&file));
+    GR_CHECK_OK(gr_outfile_open(&f, "long_head.jpg"));
+    gr_outfile_write(f, file.str, file.len);
+    GR_CHECK_OK(gr_outfile_commit(f));
+    look_like(file.str, file.len, "long_head.jpg");
+    GR_CHECK_OK(gr_image_probe_file(&img, "long_head.jpg", NULL));
+    gr_image_fini(&img);
+    gr_text_fini(&file);
+    gr_free(bytes);
+}
+
 static void test_refused(void)
 {
     static const char zeros[64] = { 0 };
@@ -265,6 +342,8 @@ int main(void)
 {
     test_golden();
     test_cuts();
+    test_probe();
+    test_probe_long_head();
     test_refused();
     test_write();
     test_colours();

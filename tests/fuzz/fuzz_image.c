@@ -50,6 +50,12 @@ static void decode(const uint8_t *data, size_t n_bytes)
         for (int i = 0; i < n; i++)
             sum += img.px[i]; /* a sanitizer sees what is not there */
         GR_BUG_IF(sum > 255u * (unsigned)n);
+        /* What decodes is never called broken by a look at it. */
+        how.min_height = how.min_width = 0;
+        GR_BUG_IF(gr_image_probe(&img, data, n_bytes, &how) != GR_OK);
+        GR_BUG_IF(img.height < 1 || img.width < 1);
+    } else {
+        GR_IGNORE(gr_image_probe(&img, data, n_bytes, &how)); /* it must not crash */
     }
     gr_image_fini(&img);
 }

@@ -38,6 +38,50 @@ check 1 frozen --n_train 500 --freeze 'fc1.*' || fail frozen
 says frozen "34186 trainable, 200960 frozen"
 rm ./*.log plain
 
+# Every picture and mask is looked at: broken ones are counted and named, alike on any ranks.
+png() { base64 -d >"$2" <<<"iVBORw0KGgoAAAANSUhEUgAAAB$1"; }
+pic=AAAAAQCAAAAAA6mKC9AAAAEUlEQVR42mOMYkAFTAwjWgAAcVYAet/VL98AAAAASUVORK5CYII=
+one=AAAAAQCAAAAAA6mKC9AAAAEUlEQVR42mNkZEAFTAwjWgAAEx8AIVEaj0QAAAAASUVORK5CYII=
+seven=AAAAAQCAAAAAA6mKC9AAAAEUlEQVR42mNkZ0AFTAwjWgAAGXkAJyZUEUkAAAAASUVORK5CYII=
+mkdir -p data/images data/masks
+for i in $(seq 100 349); do
+    png "$pic" "data/images/$i.png"
+    png "$one" "data/masks/$i.png"
+done
+vision=(vision --device cpu --model.name unet --model.config.num_classes 2 --model.config.base_channels 4
+    --dataset.name pairs --dataset.train_path data --batch_size 2 --drop_last true)
+look() { # RANKS NAME OPTION...
+    timeout 60 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" check "${vision[@]}" "${@:3}" >"$2.log" 2>&1
+}
+look 2 whole || fail "data that are whole"
+says whole "^Data: 225 training samples, all looked at, 113 loaded, 0 broken ("
+says whole "^Data: 25 validation samples, all looked at, 25 loaded, 0 broken ("
+says whole "Everything is ready."
+head -c 60 data/images/100.png >cut && mv cut data/images/107.png
+rm data/masks/111.png && printf 'no picture' >data/masks/111.png
+base64 -d >data/masks/113.png \
+    <<<"iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAAEElEQVR42mNkZIAAJgaKGAACzwARzTvpmQAAAABJRU5ErkJggg=="
+for ranks in 1 2 4; do
+    ! look "$ranks" "broken$ranks" || fail "broken data on $ranks ranks"
+    says "broken$ranks" "image 'data/images/107.png': "
+    says "broken$ranks" "image 'data/masks/111.png': neither JPEG nor PNG"
+    says "broken$ranks" "113.png': the image has 16 x 16 pixels, its mask 8 x 8"
+    says "broken$ranks" "3 samples cannot be used"
+    grep '^  sample ' "broken$ranks.log" >"list$ranks"
+    cmp list1 "list$ranks" || fail "another list on $ranks ranks"
+done
+look 2 skipped --on_bad_sample skip || fail "broken data to be skipped"
+says skipped "3 broken samples; the run would skip them"
+look 1 unseen --check_data none --on_bad_sample skip || fail "data not looked at"
+! grep -q "^Data: " unseen.log || fail "data were looked at"
+for i in 107 111 113; do png "$pic" "data/images/$i.png" && png "$one" "data/masks/$i.png"; done
+for i in $(seq 100 349); do png "$seven" "data/masks/$i.png"; done
+! look 1 values --check_data all || fail "values of masks"
+says values "Data: 225 training samples, all looked at, 225 loaded, 225 broken ("
+says values "its mask has the value 7, but there are 2 classes"
+says values "^  and 215 more"
+rm -r ./*.log data list?
+
 # The model alone, in both formats; runs and recipes are listed.
 timeout 60 "$gradus" train shapes --device cpu --n_train 96 --n_eval 8 --batch_size 8 --epochs 1 \
     --output_dir runs/one --ema_decay 0.5 --freeze 'fc1.*' >train.log 2>&1 || fail train

@@ -194,19 +194,46 @@ static gr_status put_picture(const gr_vision *v, const gr_sample *sample, gr_vis
     return put_target(v, sample, has_mask ? &s->mask : NULL, label, mem);
 }
 
+/* Files are named in most messages already. */
+static gr_status name_sample(gr_status st, const gr_vision *v, const gr_sample *sample)
+{
+    char name[GR_DATASET_NAME];
+
+    if (st == GR_OK ||
+        strstr(gr_error_message(), gr_vision_name(v, sample->split, sample->index, name)))
+        return st;
+    return gr_wrap(st, "'%s'", name);
+}
+
 gr_status gr_vision_load(const void *user, const gr_sample *sample, void *const *mem)
 {
     const gr_vision *v = user;
     const gr_vision_part *p = &v->parts[sample->split];
-    char name[GR_DATASET_NAME];
     gr_vision_scratch *s;
     gr_status st;
 
     GR_TRY(take_scratch(v, &s));
     st = p->is_array ? put_array(v, sample, s, mem) : put_picture(v, sample, s, mem);
     give_scratch(v, s);
-    if (st == GR_OK ||
-        strstr(gr_error_message(), gr_vision_name(v, sample->split, sample->index, name)))
-        return st; /* files are named already */
-    return gr_wrap(st, "'%s'", name);
+    return name_sample(st, v, sample);
+}
+
+gr_status gr_vision_inspect(const void *user, const gr_sample *sample)
+{
+    const gr_vision *v = user;
+    const gr_vision_part *p = &v->parts[sample->split];
+    bool masks = gr_vision_segments(&v->model);
+    gr_vision_scratch *s;
+    int32_t label;
+    gr_status st;
+
+    if (p->is_drawn)
+        return GR_OK;
+    GR_TRY(take_scratch(v, &s));
+    st = p->file ? gr_image_probe_file(&s->image, p->file, NULL)
+                 : gr_dataset_probe(p->set, sample->index, &s->image);
+    give_scratch(v, s);
+    if (st == GR_OK && p->set && !masks)
+        st = put_label(v, sample->split, gr_dataset_class(p->set, sample->index), &label);
+    return name_sample(st, v, sample);
 }

@@ -320,6 +320,7 @@ const gr_recipe gr_recipe_vision = {
     .describe = vision_describe,
     .size = vision_size,
     .load = gr_vision_load,
+    .inspect = gr_vision_inspect,
     .weigh = gr_vision_weigh,
     .trace = vision_trace,
     .score = gr_vision_score,

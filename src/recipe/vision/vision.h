@@ -158,6 +158,8 @@ typedef struct gr_vision_scratch {
 } gr_vision_scratch;
 
 gr_status gr_vision_load(const void *user, const gr_sample *sample, void *const *mem);
+/* Without decoding: heads, sizes of picture and mask, class. */
+gr_status gr_vision_inspect(const void *user, const gr_sample *sample);
 void gr_vision_scratch_close(gr_vision *v);
 
 /* ---- array.c ---- */
