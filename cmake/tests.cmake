@@ -5,11 +5,14 @@
 #   GR_BIN, GR_SOURCE          in the environment of every test: programs and root
 #
 # A test that cannot run here (no GPU) ends with 77.
+#
+# The time limit is there to end what hangs. It is many times what a test needs, since machines
+# are slow, or busy, or both.
 
 include(sanitizer)
-set(GR_TIMEOUT 180)
+set(GR_TIMEOUT 600)
 if(GR_SANITIZE)
-  set(GR_TIMEOUT 300)
+  set(GR_TIMEOUT 900)
 endif()
 
 # gr_test(name label command...): registers, with what all tests have in common.
@@ -82,7 +85,7 @@ foreach(file ${files})
   gr_test_links(${name} ${label})
   gr_test(${name} ${label} $<TARGET_FILE:${name}>)
   if(label STREQUAL gpu)
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON TIMEOUT 300)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
   if(NOT TARGET tests_${label})
     add_custom_target(tests_${label})
@@ -105,11 +108,6 @@ get_property(tests DIRECTORY PROPERTY TESTS)
 list(FILTER tests INCLUDE REGEX "^test_(multi|interop)_")
 if(tests)
   set_tests_properties(${tests} PROPERTIES PROCESSORS 2)
-endif()
-get_property(tests DIRECTORY PROPERTY TESTS)
-list(FILTER tests INCLUDE REGEX "^test_interop_|_quality$")
-if(tests) # other people's programs take their time, and so do trainings
-  set_tests_properties(${tests} PROPERTIES TIMEOUT 300)
 endif()
 add_dependencies(tests_multi apps)
 
