@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CANCEL_MS 2000 /* for the answer to a cancelled wait */
+#define CANCEL_MS 10000 /* for the answer to a cancelled wait: a busy host needs seconds */
 
 struct gr_store {
     int fd;

@@ -8,11 +8,12 @@
 int main(void)
 {
     int64_t start = gr_now_ns();
-    gr_deadline d = gr_deadline_in_ms(20);
+    gr_deadline d = gr_deadline_in_ms(20), later = gr_deadline_in_ms(600000);
     struct timespec nap = { 0, 1000000 };
 
-    GR_CHECK(!gr_deadline_passed(d));
-    GR_CHECK(gr_deadline_left_ms(d) >= 1 && gr_deadline_left_ms(d) <= 20);
+    GR_CHECK(!gr_deadline_passed(later));
+    GR_CHECK(gr_deadline_left_ms(later) >= 1 && gr_deadline_left_ms(later) <= 600000);
+    GR_CHECK(gr_deadline_left_ms(d) <= 20);
     while (!gr_deadline_passed(d)) {
         /* Left is 0 exactly when passed: it may pass between the two calls, never before. */
         if (gr_deadline_left_ms(d) == 0)

@@ -8,7 +8,11 @@
 #include "comm/pg.h"
 #include "comm/world.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
+
+#define LONG_MS  240000 /* a limit that is never reached */
+#define SHORT_MS 1500   /* one that is, by ranks that wait for a late one and not by others */
 
 static void expect(const gr_error *e, gr_status st, const char *part)
 {
@@ -33,18 +37,45 @@ static gr_status leave_early(gr_pg *pg, void *arg)
     return pg->rank == 2 ? GR_OK : gr_pg_barrier(pg);
 }
 
+/* The late rank comes when somebody has given up, however long that takes. */
+static void be_late(atomic_int *n_given_up)
+{
+    gr_deadline d = gr_deadline_in_ms(LONG_MS / 4);
+
+    while (atomic_load(n_given_up) == 0) {
+        GR_CHECK(!gr_deadline_passed(d));
+        usleep(1000);
+    }
+}
+
 /* Rank 2 comes too late; rank 1 waits as rank 0 does and is not blamed. */
 static gr_status late(gr_pg *pg, void *arg)
 {
     gr_coll c = { .id = 3, .label = "bucket 3 (14 gradients)", .n_elem = 10, .dtype = GR_F32 };
+    atomic_int *n_given_up = (atomic_int *)arg;
     void *base;
+    gr_status st;
 
-    (void)arg;
     GR_TRY(gr_pg_exchange(pg, NULL, 64, &base));
+    pg->timeout_ms = SHORT_MS; /* not before: joining is not tried here */
     if (pg->rank == 2)
-        usleep(900000);
-    GR_TRY(gr_pg_start(pg, &c, NULL));
-    return gr_pg_finish(pg, &c, NULL);
+        be_late(n_given_up);
+    st = gr_pg_start(pg, &c, NULL);
+    if (st == GR_OK)
+        st = gr_pg_finish(pg, &c, NULL);
+    atomic_fetch_add(n_given_up, 1);
+    return st;
+}
+
+/* "... waited 1.5 s for rank 2": at least as long as it should, and it is said how long. */
+static void check_waited(const char *text, const char *who)
+{
+    const char *at = strstr(text, " waited ");
+    char *end;
+
+    GR_CHECK(at != NULL);
+    GR_CHECK(strtod(at + 8, &end) * 1000 >= SHORT_MS - 51);
+    GR_CHECK(strncmp(end, " s for ", 7) == 0 && strncmp(end + 7, who, strlen(who)) == 0);
 }
 
 static gr_status other_count(gr_pg *pg, void *arg)
@@ -127,14 +158,17 @@ static gr_status late_call(gr_pg *pg, void *arg)
 {
     int32_t x[2] = { 1, 2 }, y[4];
     gr_pg_call c = { .kind = GR_CALL_ALLGATHER, .dtype = GR_I32, .src = x, .dst = y, .n_elem = 1 };
+    gr_status st;
 
-    (void)arg;
     c.label = "the first one";
     GR_TRY(gr_pg_run(pg, &c));
+    pg->timeout_ms = SHORT_MS;
     if (pg->rank == 1)
-        usleep(700000);
+        be_late((atomic_int *)arg);
     c.label = "the second one";
-    return gr_pg_run(pg, &c);
+    st = gr_pg_run(pg, &c);
+    atomic_fetch_add((atomic_int *)arg, 1);
+    return st;
 }
 
 static gr_status settings(gr_pg *pg, void *arg)
@@ -183,68 +217,72 @@ int main(void)
     static const char *texts[] = { "lr = 0.1\nseed = 1\n", "lr = 0.1\nseed = 2\n" };
     static const char *other_keys[] = { "lr = 0.1\n", "lr = 0.1\nclip = 1\n" };
     int64_t start = gr_now_ns();
+    atomic_int n_given_up = 0;
     gr_pg *none[1];
     gr_pg_config bad = GR_PG_CONFIG_INIT;
     gr_error e[4];
 
-    world_try(3, 20000, abort_one, NULL, e);
+    world_try(3, LONG_MS, abort_one, NULL, e);
     for (int r = 0; r < 3; r++)
         expect(&e[r], GR_ERR_PEER, "rank 1 broke the group: loss is not finite");
 
-    world_try(3, 20000, leave_early, NULL, e);
+    world_try(3, LONG_MS, leave_early, NULL, e);
     expect(&e[2], GR_OK, "");
     GR_CHECK(e[0].status == GR_ERR_PEER && e[1].status == GR_ERR_PEER);
     GR_CHECK(strstr(e[0].text, "rank 2 left the group before barrier"));
 
-    world_try(3, 400, late, NULL, e);
+    world_try(3, LONG_MS, late, &n_given_up, e);
     GR_CHECK(e[0].status == GR_ERR_TIMEOUT || e[1].status == GR_ERR_TIMEOUT);
     GR_CHECK(strstr(e[0].text, "'bucket 3 (14 gradients)'") && strstr(e[0].text, "rank 2 ("));
-    GR_CHECK(strstr(e[0].text, "0.4 s") && !strstr(e[0].text, "rank 1 ("));
+    GR_CHECK(!strstr(e[0].text, "rank 1 ("));
+    check_waited(e[0].text, "rank 2 (");
     expect(&e[2], GR_ERR_PEER, "bucket 3");
 
-    world_try(2, 20000, other_count, NULL, e);
+    world_try(2, LONG_MS, other_count, NULL, e);
     for (int r = 0; r < 2; r++)
         expect(&e[r], GR_ERR_ARG, "all-reduce (sum of 2 f32)");
-    world_try(2, 20000, other_call, NULL, e);
+    world_try(2, LONG_MS, other_call, NULL, e);
     expect(&e[0], GR_ERR_ARG, "rank 0 is in barrier, rank 1 in broadcast (1 f32, root 1)");
-    world_try(2, 20000, other_bucket, NULL, e);
+    world_try(2, LONG_MS, other_bucket, NULL, e);
     GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
     GR_CHECK(strstr(e[0].text, "'embed'") && strstr(e[0].text, "'head'"));
-    world_try(2, 20000, crossed, NULL, e);
+    world_try(2, LONG_MS, crossed, NULL, e);
     GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
     GR_CHECK(strstr(e[0].text, "barrier") && strstr(e[0].text, "'bucket 0'"));
 
-    world_try(2, 20000, crossed_call, NULL, e);
+    world_try(2, LONG_MS, crossed_call, NULL, e);
     GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
     GR_CHECK(strstr(e[0].text, "barrier") && strstr(e[0].text, "all-gather (1 f32)"));
-    world_try(2, 20000, other_root, NULL, e);
+    world_try(2, LONG_MS, other_root, NULL, e);
     GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
     GR_CHECK(strstr(e[0].text, "scatter 'weights' (1 f32, root 0)"));
     GR_CHECK(strstr(e[0].text, "scatter 'weights' (1 f32, root 1)"));
-    world_try(2, 20000, other_length, NULL, e);
+    world_try(2, LONG_MS, other_length, NULL, e);
     expect(&e[1], GR_ERR_ARG, "rank 0 sent 12 bytes where 8 were expected in send (2 f32, rank 1)");
-    world_try(2, 300, late_call, NULL, e);
-    expect(&e[0], GR_ERR_TIMEOUT, "all-gather 'the second one' (1 i32) waited 0.3 s for rank 1 (");
+    n_given_up = 0;
+    world_try(2, LONG_MS, late_call, &n_given_up, e);
+    expect(&e[0], GR_ERR_TIMEOUT, "all-gather 'the second one' (1 i32) waited ");
+    check_waited(e[0].text, "rank 1 (");
     expect(&e[0], GR_ERR_TIMEOUT, "last seen in all-gather 'the first one'");
     expect(&e[0], GR_ERR_TIMEOUT, "GR_TIMEOUT=SECONDS");
 
-    world_try(2, 20000, settings, texts, e);
+    world_try(2, LONG_MS, settings, texts, e);
     for (int r = 0; r < 2; r++)
         expect(&e[r], GR_ERR_ARG, "ranks differ in 'seed': rank 0 has '1', rank 1 has '2'");
-    world_try(2, 20000, settings, other_keys, e);
+    world_try(2, LONG_MS, settings, other_keys, e);
     expect(&e[1], GR_ERR_ARG, "'clip = 1'");
 
-    world_try(1, 20000, sticky, NULL, e);
+    world_try(1, LONG_MS, sticky, NULL, e);
     expect(&e[0], GR_OK, "");
-    world_try(2, 20000, misuse, NULL, e);
+    world_try(2, LONG_MS, misuse, NULL, e);
     expect(&e[0], GR_ERR_ARG, "all-reduce 'far': bytes 64 to 4064");
-    world_try(2, 20000, finish_only, NULL, e);
+    world_try(2, LONG_MS, finish_only, NULL, e);
     GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
 
     bad.timeout_ms = -1;
     GR_CHECK_FAILS(gr_pg_create_threads(none, 1, &bad), GR_ERR_ARG, "timeout_ms is -1");
     bad = (gr_pg_config){ 1000, "pigeon" };
     GR_CHECK_FAILS(gr_pg_create_threads(none, 1, &bad), GR_ERR_ARG, "'pigeon'");
-    GR_CHECK(gr_now_ns() - start < 10000000000);
+    GR_CHECK(gr_now_ns() - start < LONG_MS / 2 * 1000000LL); /* nobody waited for the limit */
     return 0;
 }

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "comm/pg.h"
 #include "comm/tcp/mesh.h"
-#include "net/ports.h"
+#include "net/quiet_port.h"
 #include "net/socket.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@
 
 static void be_rank(int rank, int port, int first_port)
 {
-    gr_pg_config config = { .timeout_ms = 20000, .transport = "tcp" };
+    gr_pg_config config = { .timeout_ms = 120000, .transport = "tcp" };
     struct timespec pause = { .tv_nsec = 600000000 };
     char text[32];
     int32_t x = 1;
@@ -65,7 +65,7 @@ static void disturb(int port, int kind)
 
 int main(void)
 {
-    int port = gr_port_free(), first = 21000 + (int)getpid() % 20000 / 10 * 10;
+    int port = quiet_port(), first = quiet_port();
     pid_t pid[N_RANKS];
 
     for (int r = 0; r < N_RANKS; r++) {

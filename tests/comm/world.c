@@ -50,7 +50,7 @@ void world_run(int n_ranks, world_fn *fn, void *arg)
 {
     gr_error e[WORLD_MAX];
 
-    world_try(n_ranks, 60000, fn, arg, e);
+    world_try(n_ranks, 240000, fn, arg, e);
     for (int r = 0; r < n_ranks; r++)
         if (e[r].status != GR_OK) {
             fprintf(stderr, "rank %d of %d: %s: %s\n", r, n_ranks, gr_status_text(e[r].status),

@@ -44,7 +44,7 @@ static gr_status meet(const gr_job *j, gr_deadline d)
 
 static gr_status in_store(const gr_job *j, int seconds)
 {
-    gr_deadline d = gr_deadline_in_ms(30000);
+    gr_deadline d = gr_deadline_in_ms(240000);
     gr_store_server *server = NULL;
     gr_status st = GR_OK;
 
@@ -66,7 +66,7 @@ static gr_status in_store(const gr_job *j, int seconds)
         sleep((unsigned)seconds);
     }
     if (server)
-        gr_store_server_drain(server, gr_deadline_in_ms(3000));
+        gr_store_server_drain(server, gr_deadline_in_ms(30000));
     gr_store_server_destroy(server);
     return st;
 }

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LIMIT_MS 120000
+
 void job_start(job *j, char *const *words, char *const *env)
 {
     int pipes[2];
@@ -53,7 +55,7 @@ static bool read_some(job *j, gr_deadline d)
 
 void job_expect(job *j, const char *part)
 {
-    gr_deadline d = gr_deadline_in_ms(20000);
+    gr_deadline d = gr_deadline_in_ms(LIMIT_MS);
 
     while (!strstr(gr_text_str(&j->output), part))
         if (!read_some(j, d)) {
@@ -64,7 +66,7 @@ void job_expect(job *j, const char *part)
 
 void job_finish(job *j)
 {
-    gr_deadline d = gr_deadline_in_ms(30000);
+    gr_deadline d = gr_deadline_in_ms(LIMIT_MS);
     int status;
 
     while (read_some(j, d))
@@ -77,12 +79,18 @@ void job_finish(job *j)
 
 void job_gradrun(job *j, const char *self, int n_ranks, const char *mode)
 {
-    char n[16], program[1024], word[32];
-    static char gradrun[] = GR_BIN_DIR "/gradrun", grace[] = "--shutdown-timeout=1";
+    job_gradrun_grace(j, self, n_ranks, mode, 60);
+}
+
+void job_gradrun_grace(job *j, const char *self, int n_ranks, const char *mode, int grace_s)
+{
+    char n[16], program[1024], word[32], grace[40];
+    static char gradrun[] = GR_BIN_DIR "/gradrun";
     static char option[] = "--nproc-per-node";
     char *words[] = { gradrun, option, n, grace, program, word, NULL };
 
     snprintf(n, sizeof(n), "%d", n_ranks);
+    snprintf(grace, sizeof(grace), "--shutdown-timeout=%d", grace_s);
     snprintf(program, sizeof(program), "%s", self);
     snprintf(word, sizeof(word), "%s", mode);
     job_start(j, words, NULL);
@@ -114,7 +122,7 @@ static bool is_running(pid_t pid)
 
 void job_check_gone(pid_t pid)
 {
-    gr_deadline d = gr_deadline_in_ms(2000);
+    gr_deadline d = gr_deadline_in_ms(LIMIT_MS / 2);
 
     GR_CHECK(pid > 0);
     while (is_running(pid)) {

@@ -74,7 +74,7 @@ static void check_queues(gr_store *s, gr_deadline d)
 
 void store_ops_check(const char *host, int port)
 {
-    gr_deadline d = gr_deadline_in_ms(20000);
+    gr_deadline d = gr_deadline_in_ms(120000);
     int64_t before, n;
     char **names;
     bool found = false;

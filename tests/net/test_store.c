@@ -301,7 +301,7 @@ typedef struct peer {
 static void *late_setter(void *arg)
 {
     const peer *p = (const peer *)arg;
-    gr_deadline d = gr_deadline_in_ms(20000);
+    gr_deadline d = gr_deadline_in_ms(120000);
     gr_store *s;
 
     GR_CHECK_OK(gr_store_connect(&s, "127.0.0.1", p->port, d));
@@ -314,7 +314,7 @@ static void *late_setter(void *arg)
 static void *counter(void *arg)
 {
     const peer *p = (const peer *)arg;
-    gr_deadline d = gr_deadline_in_ms(20000);
+    gr_deadline d = gr_deadline_in_ms(120000);
     gr_store *s;
     int64_t now = 0;
 
@@ -328,7 +328,7 @@ static void *counter(void *arg)
 static void test_client(int port)
 {
     static const char *const keys[] = { "one", "two" };
-    gr_deadline d = gr_deadline_in_ms(20000);
+    gr_deadline d = gr_deadline_in_ms(120000);
     peer p = { .port = port };
     size_t big = (size_t)4 << 20, n;
     char *mem = (char *)malloc(big), *text, *texts[2];
@@ -366,7 +366,7 @@ static void test_client(int port)
 /* Garbage, half a request, silence: nothing of it disturbs the others. */
 static void test_bad_clients(int port)
 {
-    gr_deadline d = gr_deadline_in_ms(5000);
+    gr_deadline d = gr_deadline_in_ms(120000);
     uint8_t junk[64], byte;
     int fd, silent;
 
@@ -397,7 +397,7 @@ int main(void)
     GR_CHECK_FAILS(gr_store_server_create(&second, "192.0.2.1", 0), GR_ERR_IO,
                    "no address of this host");
     test_bad_clients(gr_store_server_port(server));
-    gr_store_server_drain(server, gr_deadline_in_ms(2000));
+    gr_store_server_drain(server, gr_deadline_in_ms(60000));
     int port = gr_store_server_port(server);
 
     gr_store_server_destroy(server);

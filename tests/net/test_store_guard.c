@@ -40,7 +40,7 @@ static int connect_from(const char *address, int port)
 static bool is_served(const char *address, int port)
 {
     static const uint8_t hello[] = { 0, 0xce, 0xf7, 0x85, 0x3c, 13, 1, 2, 3, 4 };
-    gr_deadline d = gr_deadline_in_ms(5000);
+    gr_deadline d = gr_deadline_in_ms(120000);
     int fd = connect_from(address, port);
     uint8_t answer[4];
     gr_status st = gr_socket_send(fd, hello, sizeof(hello), d);
@@ -69,7 +69,7 @@ static void test_guard(gr_store_server *s, int port)
 /* A connection that begins with the other letter arrives elsewhere, whole, from any address. */
 static void test_other(int port)
 {
-    gr_deadline d = gr_deadline_in_ms(5000);
+    gr_deadline d = gr_deadline_in_ms(120000);
     int mine = connect_from("127.0.0.9", port), theirs;
     char text[6] = "";
 
@@ -83,7 +83,7 @@ static void test_other(int port)
 
 static void test_clear(gr_store_server *server, int port)
 {
-    gr_deadline d = gr_deadline_in_ms(5000);
+    gr_deadline d = gr_deadline_in_ms(120000);
     gr_store *s, *t;
     int64_t n;
 

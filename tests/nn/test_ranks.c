@@ -102,7 +102,7 @@ static gr_snapshot *run(const model *m, const setup *s, const gr_named *joint)
     gr_pg *pg[MAX_RANKS] = { NULL };
     rank_run r[MAX_RANKS];
 
-    pc.timeout_ms = 120000;
+    pc.timeout_ms = 240000;
     if (s->world > 1)
         GR_CHECK_OK(gr_pg_create_threads(pg, s->world, &pc));
     for (int i = 0; i < s->world; i++) {

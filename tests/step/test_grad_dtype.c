@@ -60,7 +60,7 @@ static void run_ranks_of(const run *x, int n, rank_run *r)
     gr_pg_config pc = GR_PG_CONFIG_INIT;
     gr_pg *pg[MAX_RANKS];
 
-    pc.timeout_ms = 30000;
+    pc.timeout_ms = 240000;
     pc.transport = x->transport;
     GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
     for (int i = 0; i < n; i++) {

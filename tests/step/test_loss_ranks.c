@@ -149,7 +149,7 @@ static void run(const setup *s, rank_run *r)
     gr_pg_config pc = GR_PG_CONFIG_INIT;
     gr_pg *pg[MAX_RANKS] = { NULL };
 
-    pc.timeout_ms = 30000;
+    pc.timeout_ms = 240000;
     if (s->world > 1)
         GR_CHECK_OK(gr_pg_create_threads(pg, s->world, &pc));
     for (int i = 0; i < s->world; i++) {

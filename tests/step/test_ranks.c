@@ -96,7 +96,7 @@ static void expect_difference(void (*change)(gr_step_config *c), const char *con
     rank_args a[2];
     pthread_t t[2];
 
-    pc.timeout_ms = 20000;
+    pc.timeout_ms = 240000;
     GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
     for (int i = 0; i < 2; i++) {
         gr_step_config c = GR_STEP_CONFIG_INIT;

@@ -104,7 +104,7 @@ static void run(const setup *s, rank_run *r)
     gr_pg_config pc = GR_PG_CONFIG_INIT;
     gr_pg *pg[MAX_RANKS] = { NULL };
 
-    pc.timeout_ms = 30000;
+    pc.timeout_ms = 240000;
     pc.transport = s->transport;
     if (s->world > 1)
         GR_CHECK_OK(gr_pg_create_threads(pg, s->world, &pc));
@@ -204,7 +204,7 @@ static void test_makes_a_difference(void)
 
     without.c.sync_bn = false;
     run(&with, a);
-    pc.timeout_ms = 30000;
+    pc.timeout_ms = 240000;
     GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
     for (int i = 0; i < 2; i++) {
         b[i] = (rank_run){ .s = &without, .pg = pg[i] };

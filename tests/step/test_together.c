@@ -64,7 +64,7 @@ static void run(rank_run *r, int n, gr_step_config c, rank_fn *fn)
     gr_pg_config pc = GR_PG_CONFIG_INIT;
     gr_pg *pg[MAX_RANKS];
 
-    pc.timeout_ms = 30000;
+    pc.timeout_ms = 240000;
     GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
     for (int i = 0; i < n; i++) {
         r[i] = (rank_run){ .pg = pg[i], .c = c, .fn = fn, .rank = i };
@@ -80,7 +80,7 @@ static void run_one(rank_run *r, gr_step_config c, rank_fn *fn)
     gr_pg_config pc = GR_PG_CONFIG_INIT;
     gr_pg *pg[2];
 
-    pc.timeout_ms = 30000;
+    pc.timeout_ms = 240000;
     GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
     for (int i = 0; i < 2; i++) {
         r[i] = (rank_run){ .pg = pg[i], .c = c, .fn = fn, .rank = i };

@@ -245,7 +245,7 @@ static void run_program(const gr_step_config *c, int n, rank_fn *fn, void *arg)
     ranked r[4];
     gr_pg *pg[4];
 
-    pc.timeout_ms = 30000;
+    pc.timeout_ms = 240000;
     GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
     for (int i = 0; i < n; i++) {
         r[i] = (ranked){ .c = *c, .pg = pg[i], .fn = fn, .arg = arg };

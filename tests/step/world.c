@@ -160,7 +160,7 @@ void run_ranks(job *j, int n)
     rank_thread *t = calloc((size_t)n, sizeof(*t));
     gr_pg **pg = calloc((size_t)n, sizeof(*pg));
 
-    pc.timeout_ms = 30000;
+    pc.timeout_ms = 240000;
     GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
     for (int i = 0; i < n; i++) {
         t[i] = (rank_thread){ .j = j, .pg = pg[i] };
