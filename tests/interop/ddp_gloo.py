@@ -1,6 +1,7 @@
 """A small DistributedDataParallel training on the CPU; rank 0 prints a checksum per step."""
 
 import os
+import signal
 import sys
 
 import torch
@@ -15,7 +16,9 @@ def say(line):
 def main():
     dist.init_process_group("gloo")  # env://
     rank, size = dist.get_rank(), dist.get_world_size()
-    if len(sys.argv) > 1 and sys.argv[1] == "fail" and rank == size - 1:
+    if len(sys.argv) > 1 and sys.argv[1] == "fail":
+        if rank < size - 1:
+            signal.pause()  # until the launcher ends it: or both fail, and one of them first
         raise RuntimeError("this rank was told to fail")
     torch.manual_seed(1)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 4))

@@ -54,21 +54,21 @@ NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP OverSubscribe=FORCE:8
 END
 export SLURM_CONF=$short/slurm.conf
-wait_for 10 test -S "$short/munge/socket"
+wait_for test -S "$short/munge/socket"
 slurmctld -D >ctl.txt 2>&1 &
 daemons+=($!)
 slurmd -D -N "$host" >d.txt 2>&1 &
 daemons+=($!)
 idle() { sinfo -h -o %T | grep -q idle; }
-for _ in $(seq 1 400); do idle 2>/dev/null && break; sleep 0.05; done
+for _ in $(seq 1 1200); do idle 2>/dev/null && break; sleep 0.05; done
 idle || skip "Slurm does not come up here: $(tail -n 1 ctl.txt d.txt | tr '\n' ' ')"
 
-expect 0 timeout 40 srun -n 2 --overcommit "$WORKER" store
+expect 0 timeout 300 srun -n 2 --overcommit "$WORKER" store
 [ "$(grep -c 'of 2 .* met the others, says Slurm' out.txt)" = 2 ] || fail "two ranks under srun"
 # The usual way with a launcher: one task per node.
-expect 0 timeout 40 srun -n 1 "$RUN" --nproc-per-node 2 "$WORKER" store
+expect 0 timeout 300 srun -n 1 "$RUN" --nproc-per-node 2 "$WORKER" store
 [ "$(grep -c 'of 2 .* met the others, says torchrun' out.txt)" = 2 ] || fail "gradrun under srun"
 # A batch script without srun is one process, whatever SLURM_NTASKS says.
 printf '#!/bin/sh\nexec %s store\n' "$WORKER" >batch.sh
-expect 0 timeout 40 sbatch --wait -n 2 --overcommit -o batch.txt batch.sh
+expect 0 timeout 300 sbatch --wait -n 2 --overcommit -o batch.txt batch.sh
 grep -q 'rank 0 of 1 .* says nobody' batch.txt || fail "a batch script is no rank of two"

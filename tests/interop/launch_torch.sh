@@ -37,7 +37,7 @@ said "PyTorch's client is content"
 said 'every request was answered'
 
 # Its own failure is told in its own words.
-expect 1 "$RUN" --nproc-per-node 2 --shutdown-timeout 5 "$ddp" fail
+expect 1 "$RUN" --nproc-per-node 2 --shutdown-timeout 60 "$ddp" fail
 said 'rank 1 on host .* failed first: exit code 1'
 said 'RuntimeError: this rank was told to fail'
 

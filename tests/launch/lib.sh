@@ -30,13 +30,11 @@ expect() {
     [ "$rc" = "$want" ] || fail "'$*' ended with $rc, expected $want"
 }
 said() { grep -qE -- "$1" out.txt err.txt || fail "nothing like '$1' was said"; }
-# wait_for SECONDS COMMAND...: until it succeeds.
+# wait_for COMMAND...: until it succeeds, for two minutes at most.
 wait_for() {
-    local tries=$((${1} * 50))
-    shift
+    local end=$((SECONDS + 120))
     while ! "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || fail "waited in vain for: $*"
+        [ "$SECONDS" -lt "$end" ] || fail "waited in vain for: $*"
         sleep 0.02
     done
 }
@@ -48,12 +46,4 @@ is_gone() {
 }
 all_gone() { local p; for p in "$@"; do is_gone "$p" || return 1; done; }
 milliseconds() { date +%s%3N; }
-# A port that is free now, outside the range that systems give away by themselves.
-free_port() {
-    local p
-    for _ in $(seq 1 50); do
-        p=$((10000 + RANDOM % 20000))
-        ! grep -qi ":$(printf %04X "$p") " /proc/net/tcp /proc/net/tcp6 && { echo "$p"; return; }
-    done
-    echo "$p"
-}
+. "$GR_SOURCE/tests/launch/ports.sh"

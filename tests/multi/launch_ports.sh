@@ -17,13 +17,13 @@ done
 port=$(free_port)
 "$RUN" --master-port "$port" sleep 100 >first.txt 2>&1 &
 first=$!
-wait_for 10 grep -qi ":$(printf %04X "$port") " /proc/net/tcp
+wait_for grep -qi ":$(printf %04X "$port") " /proc/net/tcp
 expect 1 "$RUN" --master-port "$port" true
 said "port $port of '127.0.0.1' is taken by 'gradrun-agent' \(process [0-9]+\); port [0-9]+ is free"
 kill -KILL $first
 wait $first || true
 again() { "$RUN" --master-port "$port" "$WORKER" store; }
-wait_for 5 again
+wait_for again
 
 MASTER_PORT=$port expect 0 "$RUN" sh -c 'echo "$MASTER_PORT"'
 said "^$port\$"

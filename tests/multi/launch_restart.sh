@@ -34,7 +34,10 @@ said '^gradrun: rank 1 on host'
 cat >meet.sh <<'END'
 #!/bin/sh
 "$WORKER" store || exit
-[ "$TORCHELASTIC_RESTART_COUNT" = 1 ] || { sleep 0.5; exit 9; }
+[ "$TORCHELASTIC_RESTART_COUNT" = 0 ] || exit 0
+touch "met$RANK" # who fails first ends those that have not spoken yet
+until [ -e met0 ] && [ -e met1 ] && [ -e met2 ]; do sleep 0.01; done
+exit 9
 END
 chmod +x meet.sh
 export WORKER
@@ -42,16 +45,16 @@ expect 0 "$RUN" --nproc-per-node 3 --max-restarts 2 --restart-delay 0 ./meet.sh
 [ "$(grep -c 'met the others' out.txt)" = 6 ] || fail "the ranks did not meet twice"
 
 # A user who ends the job does not want it restarted, neither in a round nor in a pause.
-"$RUN" --max-restarts 5 sleep 100 >out.txt 2>err.txt &
+"$RUN" --max-restarts 5 sh -c 'touch up; exec sleep 1000' >out.txt 2>err.txt &
 job=$!
-sleep 0.5
+wait_for test -e up
 kill -INT $job
 rc=0
 wait $job || rc=$?
 [ $rc = 130 ] || fail "exit code $rc after SIGINT"
 "$RUN" --max-restarts 5 --restart-delay 100 sh -c 'exit 6' >out.txt 2>err.txt &
 job=$!
-wait_for 10 grep -q 'restart 1 of 5' err.txt
+wait_for grep -q 'restart 1 of 5' err.txt
 kill -INT $job
 rc=0
 wait $job || rc=$?

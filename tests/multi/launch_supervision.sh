@@ -13,7 +13,12 @@ echo $! >>pids
 (setsid sleep 1000 & echo $! >>pids)
 echo $$ >>pids
 echo ready >>ready
-if [ "${DIES:-}" = "$RANK" ]; then sleep 0.2; echo "oh no" >&2; exit 7; fi
+if [ "${DIES:-}" = "$RANK" ]; then
+    until [ "$(wc -l <ready)" -ge 2 ]; do sleep 0.02; done # or the other does not listen yet
+    date +%s%3N >died
+    echo "oh no" >&2
+    exit 7
+fi
 while :; do sleep 1000 & wait $!; done
 END
 chmod +x rank.sh
@@ -23,7 +28,7 @@ begin() { # WORD...: two ranks and what they start are there; $job is the launch
     touch pids ready
     "$RUN" --nproc-per-node 2 "$@" ./rank.sh >out.txt 2>err.txt &
     job=$!
-    wait_for 20 lines ready 2
+    wait_for lines ready 2
     mapfile -t pids <pids
     [ ${#pids[@]} = 6 ] || fail "${#pids[@]} processes instead of 6"
 }
@@ -31,7 +36,7 @@ ends() { # CODE
     local rc=0
     wait "$job" || rc=$?
     [ "$rc" = "$1" ] || fail "exit code $rc, expected $1"
-    wait_for 2 all_gone "${pids[@]}"
+    wait_for all_gone "${pids[@]}"
 }
 
 # Signals to the launcher.
@@ -40,7 +45,7 @@ for s in TERM:143 INT:130 HUP:129; do
     start=$(milliseconds)
     kill -"${s%:*}" "$job"
     ends "${s#*:}"
-    [ $(($(milliseconds) - start)) -lt 3000 ] || fail "SIG${s%:*} took too long"
+    [ $(($(milliseconds) - start)) -lt 25000 ] || fail "SIG${s%:*} took as long as the grace"
     said 'gradrun: stopped; rank'
 done
 
@@ -56,7 +61,7 @@ read -r -a agent <"/proc/$job/task/$job/children" || true
 kill -KILL "${agent[0]}"
 ends 137
 said 'the process that watches the ranks .* was killed by signal 9 \(SIGKILL\)'
-wait_for 5 tmp_is_empty
+wait_for tmp_is_empty
 
 # Ranks that do not listen: the grace, from a signal and from a failure alike; twice is at once.
 STUBBORN=1 begin --shutdown-timeout 1
@@ -64,23 +69,22 @@ start=$(milliseconds)
 kill -TERM "$job"
 ends 137
 took=$(($(milliseconds) - start))
-[ $took -ge 900 ] && [ $took -lt 5000 ] || fail "a grace of 1 s took $took ms after a signal"
+[ $took -ge 900 ] && [ $took -lt 60000 ] || fail "a grace of 1 s took $took ms after a signal"
 STUBBORN=1 DIES=1 begin --shutdown-timeout 1
-start=$(milliseconds)
 ends 7
-took=$(($(milliseconds) - start))
-[ $took -ge 900 ] && [ $took -lt 6000 ] || fail "a grace of 1 s took $took ms after a failure"
+took=$(($(milliseconds) - $(cat died)))
+[ $took -ge 900 ] && [ $took -lt 60000 ] || fail "a grace of 1 s took $took ms after a failure"
 said "rank 1 on host '.*' failed first: exit code 7, process [0-9]+, after"
 said '^    oh no'
 said 'then rank 0: killed by signal 9 \(SIGKILL\) when told to end'
 STUBBORN=1 begin --shutdown-timeout 1000
 kill -INT "$job"
-sleep 0.3
-kill -INT "$job"
+told_again() { is_gone "$job" || { kill -INT "$job"; sleep 0.3; is_gone "$job"; }; }
+wait_for told_again # two at the same moment are one
 ends 137
 
 # A stopped rank does not hold up the end.
-begin --shutdown-timeout 5
+begin --shutdown-timeout 60
 kill -STOP "${pids[2]}" "${pids[5]}"
 kill -TERM "$job"
 ends 143
@@ -88,7 +92,7 @@ ends 143
 # What ranks leave running when they end well is ended too.
 expect 0 "$RUN" --nproc-per-node 2 sh -c 'setsid sleep 1000 & echo $! >>left; exit 0'
 mapfile -t pids <left
-wait_for 2 all_gone "${pids[@]}"
+wait_for all_gone "${pids[@]}"
 
 # Other signals are handed on, and end nothing unless they are listed.
 cat >usr.sh <<'END'
@@ -101,13 +105,13 @@ chmod +x usr.sh
 rm -f ready && touch ready
 "$RUN" --nproc-per-node 2 ./usr.sh >out.txt 2>err.txt &
 job=$!
-wait_for 20 lines ready 2
+wait_for lines ready 2
 kill -USR1 "$job"
 wait "$job" || fail "SIGUSR1 was not handed on"
 rm -f ready && touch ready
 "$RUN" --signals-to-handle SIGTERM,SIGUSR2 ./usr.sh >out.txt 2>err.txt &
 job=$!
-wait_for 20 lines ready 1
+wait_for lines ready 1
 kill -USR2 "$job"
 rc=0
 wait "$job" || rc=$?

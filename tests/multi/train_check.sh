@@ -9,7 +9,7 @@ folder=$(mktemp -d "$PWD/run.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 check() { # RANKS NAME OPTION...
-    timeout 60 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" check shapes --device cpu "${@:3}" \
+    timeout 300 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" check shapes --device cpu "${@:3}" \
         >"$2.log" 2>&1
 }
 says() { grep -q -- "$2" "$1.log" || fail "$1: no '$2'"; }
@@ -83,7 +83,7 @@ says values "^  and 215 more"
 rm -r ./*.log data list?
 
 # The model alone, in both formats; runs and recipes are listed.
-timeout 60 "$gradus" train shapes --device cpu --n_train 96 --n_eval 8 --batch_size 8 --epochs 1 \
+timeout 300 "$gradus" train shapes --device cpu --n_train 96 --n_eval 8 --batch_size 8 --epochs 1 \
     --output_dir runs/one --ema_decay 0.5 --freeze 'fc1.*' >train.log 2>&1 || fail train
 file=$(find runs/one/checkpoints -name '*.safetensors' | head -n 1)
 "$gradus" export "$file" --output all.safetensors >export.log || fail export

@@ -13,7 +13,7 @@ cd "$folder"
 refused() {
     local code=$1 pattern=$2 rc=0
     shift 2
-    timeout 30 "$@" >out.txt 2>&1 || rc=$?
+    timeout 300 "$@" >out.txt 2>&1 || rc=$?
     [ "$rc" = "$code" ] || fail "$*: exit code $rc, expected $code"
     grep -q -- "$pattern" out.txt || fail "$*: no '$pattern'"
 }
@@ -75,10 +75,11 @@ refused 0 "World size: 1" "$gradus" train -c e.yaml --output_dir alone
 refused 2 "4 ranks, but neither RANK nor --rank says .*gradrun --nproc_per_node 4" "$gradus" train \
     -c a.yaml --distributed --world_size 4
 refused 0 "Distributed: False" "$gradus" train -c a.yaml --distributed --local_rank=0 --output_dir solo
-port=$((20000 + $$ % 20000))
+. "$GR_SOURCE/tests/launch/ports.sh"
+port=$(free_port)
 hand=(--world_size 2 --master_addr 127.0.0.1 --master_port "$port" --output_dir hand)
-timeout 30 "$gradus" train -c a.yaml --rank 1 --local_rank 1 "${hand[@]}" >hand1.log 2>&1 &
-timeout 30 "$gradus" train -c a.yaml --rank 0 --local_rank 0 "${hand[@]}" >hand0.log 2>&1 ||
+timeout 300 "$gradus" train -c a.yaml --rank 1 --local_rank 1 "${hand[@]}" >hand1.log 2>&1 &
+timeout 300 "$gradus" train -c a.yaml --rank 0 --local_rank 0 "${hand[@]}" >hand0.log 2>&1 ||
     fail "ranks from flags"
 wait $! || fail "rank 1 from flags"
 grep -q "World size: 2" hand0.log || fail "not two ranks from flags"

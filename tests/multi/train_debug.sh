@@ -10,7 +10,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 small="--n_train 256 --n_eval 64 --batch_size 32"
 
-timeout 60 "$gradus" debug --nan shapes --max_steps 3 $small >out.txt || fail "a clean run"
+timeout 300 "$gradus" debug --nan shapes --max_steps 3 $small >out.txt || fail "a clean run"
 grep -q "3 steps from 1 on: every value is finite" out.txt || { cat out.txt; fail "not clean"; }
 [ -z "$(find . -name '*.safetensors')" ] || fail "a debug run saved something"
 
@@ -18,7 +18,7 @@ grep -q "3 steps from 1 on: every value is finite" out.txt || { cat out.txt; fai
 diverged() {
     local name=$1 rc=0
     shift
-    timeout 60 "$@" --max_steps 40 --optim sgd --lr 1000000 --warmup_steps 0 $small \
+    timeout 300 "$@" --max_steps 40 --optim sgd --lr 1000000 --warmup_steps 0 $small \
         >out.txt 2>err.txt || rc=$?
     [ "$rc" != 0 ] || { cat out.txt; fail "$name: a run that diverges ended with 0"; }
     grep -q "is not finite" out.txt || { cat out.txt err.txt; fail "$name: no finding"; }
@@ -31,7 +31,7 @@ diverged "one rank" "$gradus" debug --nan shapes
 diverged "two ranks" "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" debug --nan shapes
 
 rc=0
-timeout 30 "$gradus" debug shapes >out.txt 2>&1 || rc=$?
+timeout 300 "$gradus" debug shapes >out.txt 2>&1 || rc=$?
 [ "$rc" = 2 ] && grep -q "say what to look for" out.txt || { cat out.txt; fail "without --nan"; }
 "$gradus" help debug >out.txt
 grep -q "usage: gradus debug --nan RECIPE" out.txt || fail "help"

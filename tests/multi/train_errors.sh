@@ -12,7 +12,7 @@ cd "$folder"
 refused() {
     local code=$1 pattern=$2 rc=0
     shift 2
-    timeout 30 "$@" >out.txt 2>&1 || rc=$?
+    timeout 300 "$@" >out.txt 2>&1 || rc=$?
     [ "$rc" = "$code" ] || { cat out.txt; fail "$*: exit code $rc, expected $code"; }
     grep -q -- "$pattern" out.txt || { cat out.txt; fail "$*: no '$pattern'"; }
 }
@@ -59,7 +59,7 @@ refused 0 "^gradus [0-9]" "$gradus" --version
 SECONDS=0
 refused 1 "samples need [0-9]* bytes" "$gradus" train shapes --output_dir huge \
     --batch_size 1000000000 --n_train 1000000000
-[ "$SECONDS" -lt 5 ] || fail "a batch that is too big took $SECONDS s"
+[ "$SECONDS" -lt 60 ] || fail "a batch that is too big took $SECONDS s"
 
 # An existing run is not overwritten; a damaged checkpoint is named and the one before used.
 small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 2)

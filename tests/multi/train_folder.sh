@@ -12,15 +12,15 @@ small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 2 --progr
 endless=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 1000000 --val_interval 0
     --save_every 0 --save_epochs 0 --log_every 1 --progress plain)
 wait_for() { # PATTERN FILE
-    for _ in $(seq 1 1000); do
-        grep -qs "$1" "$2" && return
+    local end=$((SECONDS + 120))
+    until grep -qs -- "$1" "$2"; do
+        [ "$SECONDS" -lt "$end" ] || fail "nothing like '$1' in $2"
         sleep 0.02
     done
-    fail "nothing like '$1' in $2"
 }
 refused() { # CODE PATTERN OPTION...
     local rc=0
-    timeout 30 "$gradus" train shapes "${@:3}" >out.log 2>&1 || rc=$?
+    timeout 300 "$gradus" train shapes "${@:3}" >out.log 2>&1 || rc=$?
     [ "$rc" = "$1" ] || fail "${*:3}: exit code $rc, expected $1"
     grep -q -- "$2" out.log || fail "${*:3}: no '$2'"
 }
@@ -29,6 +29,7 @@ refused() { # CODE PATTERN OPTION...
 "$gradus" train shapes --output_dir one "${endless[@]}" >one.log 2>&1 &
 pid=$!
 wait_for 'step 2/' one.log
+wait_for '"step": 1,' one/metrics.jsonl # written by another thread, when it gets to it
 refused 2 "'one' is used by another run, process $pid;" --output_dir one "${small[@]}"
 refused 2 "'one' is used by another run, process $pid;" --output_dir one --resume last
 [ "$(grep -c '"step": 1,' one/metrics.jsonl)" = 1 ] || fail "the second run wrote to the folder"
@@ -56,8 +57,10 @@ done
 for i in 1 2 3 4 5 6; do
     wait "${pids[i]}" || fail "own$i"
 done
-for _ in $(seq 1 1000); do
-    [ "$(cat race?.log | grep -c "'race' is used by another run")" = 5 ] && break
+end=$((SECONDS + 120))
+until [ "$(cat race?.log | grep -c "'race' is used by another run")" = 5 ] &&
+    grep -q 'step 2/' race?.log; do
+    [ "$SECONDS" -lt "$end" ] || fail "five of six were not refused, or the sixth does not train"
     sleep 0.02
 done
 kill -TERM "$(cat race/lock)"
@@ -73,9 +76,10 @@ full_disk() {
     mkdir disk
     mount -t tmpfs -o size=20m none disk || exit 77
     refused 0 'Done' --output_dir disk/run "${endless[@]}" --log_every 1000000 --max_steps 4
-    "$gradus" train shapes --resume disk/run --progress plain >disk.log 2>&1 &
+    "$gradus" train shapes --resume disk/run --progress plain --log_every 1 >disk.log 2>&1 &
     pid=$!
     wait_for 'Resumed at step 4 from' disk.log
+    wait_for 'step 6/' disk.log # now there is something to save
     head -c 100m /dev/zero >disk/filler 2>/dev/null || true
     kill -TERM "$pid"
     rc=0

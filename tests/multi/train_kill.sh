@@ -31,7 +31,7 @@ for i in $(seq 1 "$times"); do
     sleep "$((RANDOM % 2)).$(printf %03d $((RANDOM % 1000)))"
     kill -KILL -- "-$pid" 2>/dev/null || true # gradrun and all that it started
     wait "$pid" 2>/dev/null || true
-    for _ in $(seq 1 500); do # until nobody holds the folder
+    for _ in $(seq 1 5000); do # until nobody holds the folder
         [ ! -e killed/lock ] || flock -n killed/lock true && break
         sleep 0.02
     done

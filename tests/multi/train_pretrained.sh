@@ -12,7 +12,7 @@ cd "$folder"
 # difference to which one is the best.
 small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 3 --best_by loss --progress plain)
 train() { # LOG OPTION...
-    timeout 60 "$gradus" train shapes "${@:2}" >>"$1.log" 2>&1 || fail "$1: ${*:2}"
+    timeout 300 "$gradus" train shapes "${@:2}" >>"$1.log" 2>&1 || fail "$1: ${*:2}"
 }
 says() { grep -q -- "$2" "$1.log" || fail "$1: no '$2'"; } # LOG PATTERN
 same() { cmp "$1/checkpoints/$3" "$2/checkpoints/$3" || fail "$1 and $2 differ in $3"; }

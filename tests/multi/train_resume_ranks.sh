@@ -13,7 +13,7 @@ cd "$folder"
 # difference to which one is the best.
 small=(--device cpu --n_train 256 --n_eval 64 --batch_size 16 --epochs 3 --best_by loss --progress plain)
 train() { # RANKS LOG OPTION...
-    timeout 100 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" train shapes "${@:3}" \
+    timeout 300 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" train shapes "${@:3}" \
         >>"$2.log" 2>&1 || fail "$2: ${*:3}"
 }
 says() { grep -q -- "$2" "$1.log" || fail "$1: no '$2'"; } # LOG PATTERN
@@ -41,11 +41,10 @@ says ranks3 'after its step 3, and 16 sample(s) come again'
 # A rank is killed: the launcher starts the job again, and it goes on unasked, to the same bits.
 cat >killer.sh <<'END'
 #!/usr/bin/env bash
-# Rank 1 of the first start dies once there is a checkpoint of step 12.
+# Rank 1 of the first start dies once there is a checkpoint of step 12 or a later one.
 if [ "$RANK" = 1 ] && [ "$TORCHELASTIC_RESTART_COUNT" = 0 ]; then
-    (for _ in $(seq 1 2000); do
-        ls runs/*/checkpoints/checkpoint_step_12.safetensors killed/checkpoints/checkpoint_step_12.safetensors \
-            2>/dev/null | grep -q . && break
+    (until ls $PLACE/checkpoints/checkpoint_step_[1-9][0-9]*.safetensors 2>/dev/null | grep -q .; do
+        kill -0 $$ || exit # the run has failed
         sleep 0.01
     done; kill -KILL $$) &
 fi
@@ -53,7 +52,7 @@ exec "$@"
 END
 chmod +x killer.sh
 restart() { # LOG OPTION...
-    timeout 120 "$GR_BIN/gradrun" --nproc-per-node 2 --max-restarts 1 ./killer.sh "$gradus" train shapes \
+    timeout 300 "$GR_BIN/gradrun" --nproc-per-node 2 --max-restarts 1 ./killer.sh "$gradus" train shapes \
         "${small[@]}" --epochs 600 --max_steps 600 --val_interval 0 --save_epochs 0 --save_every 6 \
         --keep 4 --log_every 100 "${@:2}" >"$1.log" 2>&1 || fail "$1"
     says "$1" 'Restart 1: the run goes on from its newest checkpoint'
@@ -61,9 +60,9 @@ restart() { # LOG OPTION...
 }
 train 2 unkilled --output_dir unkilled "${small[@]}" --epochs 600 --max_steps 600 --val_interval 0 \
     --save_epochs 0 --save_every 6 --keep 4 --log_every 100
-restart killed --output_dir killed
+PLACE=killed restart killed --output_dir killed
 same unkilled killed last.safetensors
-restart invented
+PLACE='runs/*' restart invented
 set -- runs/*
 [ $# = 1 ] || fail "a restarted run has two folders: $*"
 same unkilled "$1" last.safetensors

@@ -11,7 +11,7 @@ trap 'jobs -p | xargs -r kill -KILL 2>/dev/null || true; rm -rf "$folder"' EXIT
 cd "$folder"
 small=(--device cpu --n_eval 61 --progress plain --save_every 0)
 train() { # RANKS FOLDER OPTION...
-    timeout 60 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" train shapes --output_dir "$2" \
+    timeout 300 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" train shapes --output_dir "$2" \
         "${small[@]}" "${@:3}" >"$2.log" 2>&1
 }
 says() { grep -q -- "$2" "$1.log" || fail "$1: no '$2'"; }
@@ -50,14 +50,14 @@ for ranks in 1 3; do
     says "early$ranks" "loss has not improved in 2 evaluations"
     [ "$(grep -c '^epoch ' <(grep validation "early$ranks.log"))" = 3 ] || fail "not 3 evaluations"
 done
-timeout 60 "$gradus" train shapes --resume early1 >again.log 2>&1 || fail "resume of an ended run"
+timeout 300 "$gradus" train shapes --resume early1 >again.log 2>&1 || fail "resume of an ended run"
 says again "Done after 36 steps"
 # What is proposed then does train on.
 says again "Nothing was left to train"
 says again "To train on from here: .*--resume early1 --patience 0$"
-timeout 60 "$gradus" train shapes --resume early1 --patience 0 --epochs 4 >more.log 2>&1 || fail "on after an early stop"
+timeout 300 "$gradus" train shapes --resume early1 --patience 0 --epochs 4 >more.log 2>&1 || fail "on after an early stop"
 says more "Done after 48 steps"
-timeout 60 "$gradus" train shapes --resume early1 --patience 0 --epochs 2 >past.log 2>&1 || fail "past the last epoch"
+timeout 300 "$gradus" train shapes --resume early1 --patience 0 --epochs 2 >past.log 2>&1 || fail "past the last epoch"
 says past "Nothing was left to train"
 says past "--resume early1 --epochs 6"
 train 1 unsaved --n_train 96 --batch_size 8 --max_steps 1 --save_last false --save_best false || fail unsaved
@@ -79,7 +79,7 @@ says idle2 "Not used: ddp.sync_bn: the model has no batch norm"
 says limit "and memory_limit is 1000 B"
 
 # Flags before the command, as launchers put them; names of another recipe.
-timeout 60 "$gradus" --local-rank=0 --epochs 1 train shapes --n_train 64 --device cpu --n_eval 8 \
+timeout 300 "$gradus" --local-rank=0 --epochs 1 train shapes --n_train 64 --device cpu --n_eval 8 \
     --output_dir front >front.log 2>&1 || fail "flags before the command"
 ! "$gradus" train shapes --model.name x >other.log 2>&1 || fail "a name of vision"
 says other "recipe 'shapes' has no such setting; recipe 'vision' has"
@@ -117,13 +117,16 @@ diff <(losses local) <(losses global) || fail "loss_reduction: other losses"
 # The file STOP ends a run in order, on all ranks, and is gone afterwards.
 train 2 stop --n_train 96 --batch_size 8 --epochs 100000000 --log_every 1000000 &
 pid=$!
-for _ in $(seq 1 500); do [ -s stop/config.yaml ] && break; sleep 0.02; done
-sleep 0.3
+end=$((SECONDS + 120))
+until grep -qs '^epoch 3/' stop.log; do
+    [ "$SECONDS" -lt "$end" ] || fail "no epoch 3"
+    sleep 0.02
+done
 touch stop/STOP
 wait "$pid" || fail "STOP is no failure"
 says stop "Stopped by the file stop/STOP after step"
 [ ! -e stop/STOP ] || fail "STOP stays"
-timeout 60 "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train shapes --resume stop \
+timeout 300 "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train shapes --resume stop \
     --max_steps 1 >on.log 2>&1 || fail "resume after STOP"
 says on "Resumed at step"
 

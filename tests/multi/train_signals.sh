@@ -12,11 +12,11 @@ launch() { # FOLDER OPTION...: in place of this shell, so that $! is the launche
         "${@:2}" >>"$1.log" 2>&1
 }
 wait_for() { # PATTERN FILE
-    for _ in $(seq 1 1000); do
-        grep -qs "$1" "$2" && return
-        sleep 0.03
+    local end=$((SECONDS + 120))
+    until grep -qs -- "$1" "$2"; do
+        [ "$SECONDS" -lt "$end" ] || fail "nothing like '$1' in $2"
+        sleep 0.02
     done
-    fail "nothing like '$1' in $2"
 }
 children_of() { # PID
     local children=()
@@ -60,11 +60,20 @@ rc=0
 wait "$pid" || rc=$?
 [ "$rc" = 129 ] || fail "exit code $rc after SIGHUP, expected 129"
 grep -q '^Stopped by SIGHUP after step' hung.log || fail "no word of the SIGHUP"
-(trap '' HUP; launch nohup "${settings[@]}" --max_steps 400) &
+(trap '' HUP; launch nohup "${settings[@]}" --max_steps 400000) &
 pid=$!
 wait_for ' step 20/' nohup.log
 kill -HUP "$pid"
-wait "$pid" || fail "an ignored SIGHUP ended the run"
+lines=$(wc -l <nohup.log)
+for _ in $(seq 1 5000); do # it goes on
+    [ "$(wc -l <nohup.log)" -lt $((lines + 10)) ] || break
+    sleep 0.02
+done
+kill -TERM "$pid"
+rc=0
+wait "$pid" || rc=$?
+[ "$rc" = 143 ] || fail "exit code $rc after SIGTERM, expected 143: the ignored SIGHUP counted"
+grep -q '^Stopped by SIGTERM after step' nohup.log || fail "no word of the SIGTERM"
 
 # One rank is told: all stop and save together, and that is no failure.
 launch told "${settings[@]}" --max_steps 400000 &

@@ -12,7 +12,7 @@ export PATH=$GR_BIN:$PATH
 
 # NAME RANKS BATCH WORD...: 4 steps of SGD.
 run() {
-    timeout 100 gradrun --nproc_per_node="$2" gradus --config "$GR_SOURCE/configs/ddp_example.yaml" \
+    timeout 300 gradrun --nproc_per_node="$2" gradus --config "$GR_SOURCE/configs/ddp_example.yaml" \
         --task train --device cpu --epochs 1 --n_train 64 --n_eval 32 --batch_size "$3" \
         --optimizer sgd --lr 0.01 --log_every 1 --output_dir "$1" "${@:4}" >"$1.txt" 2>&1 || fail "$1"
     grep -o '"loss":[^,}]*' "$1/ddp_example/metrics.jsonl" | cut -d: -f2 >"$1.loss"

@@ -9,7 +9,7 @@ folder=$(mktemp -d "$PWD/run.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 run() { # NAME RANKS WORD...
-    timeout 60 "$GR_BIN/gradrun" --nproc-per-node "$2" "$gradus" "${@:3}" >"$1.log" 2>&1
+    timeout 300 "$GR_BIN/gradrun" --nproc-per-node "$2" "$gradus" "${@:3}" >"$1.log" 2>&1
 }
 says() { grep -q -- "$2" "$1.log" || fail "$1: no '$2'"; }
 

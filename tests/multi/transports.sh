@@ -52,4 +52,4 @@ SECONDS=0
 ! GR_COMM=mpi mpirun -n 3 sh -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && { sleep 0.5; kill -9 $$; }
     exec "$0" "$@" --epochs 1000 --output_dir killed.3' "$GR_BIN/gradus" "${words[@]}" \
     >killed.log 2>&1 || fail "a job over MPI survived one of its ranks"
-[ $SECONDS -lt 30 ] || fail "a killed rank was noticed after $SECONDS s"
+[ $SECONDS -lt 150 ] || fail "a killed rank was noticed after $SECONDS s"
