@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #define PROBE_MS   5000
-#define CONNECT_MS 500  /* one attempt, between looks at signals */
+#define CONNECT_MS 500  /* the first attempt, between looks at signals; */
+#define MOST_MS    4000 /* later ones take longer: on a slow network answers do, too */
 #define NOTE_MS    5000 /* between lines while the meeting cannot be reached */
 
 typedef struct hosts {
@@ -79,9 +80,12 @@ static gr_status connect_meeting(hosts *h, int *fd)
     const gr_launch_config *c = h->config;
     const char *host = h->hub ? gr_hub_address(h->hub) : c->host;
     gr_deadline limit = gr_deadline_in_ms(c->join_ms), note = gr_deadline_in_ms(NOTE_MS);
+    int attempt_ms = CONNECT_MS;
     gr_status st;
 
-    while ((st = gr_socket_connect(fd, host, c->port, gr_deadline_in_ms(CONNECT_MS))) != GR_OK) {
+    while ((st = gr_socket_connect(fd, host, c->port, gr_deadline_in_ms(attempt_ms))) != GR_OK) {
+        attempt_ms =
+            st == GR_ERR_TIMEOUT && 2 * attempt_ms <= MOST_MS ? 2 * attempt_ms : attempt_ms;
         if (gr_deadline_passed(limit))
             return gr_wrap(st, "the meeting of hosts was not reached within %d s",
                            c->join_ms / 1000);

@@ -19,6 +19,8 @@
 #define FIRST_PAUSE_MS 2
 #define LAST_PAUSE_MS  100
 #define TELL_NS        5000000000 /* between two words about a wait */
+#define IDLE_S         3          /* of silence before the first probe */
+#define INTERVAL_S     1
 
 gr_status gr_socket_prepare(int fd)
 {
@@ -29,6 +31,17 @@ gr_status gr_socket_prepare(int fd)
     /* Fails only on sockets that are not TCP, and then does not matter. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return GR_OK;
+}
+
+void gr_socket_keep_alive(int fd)
+{
+    int on = 1, idle = IDLE_S, interval = INTERVAL_S, n = (GR_SILENCE_S - IDLE_S) / INTERVAL_S;
+
+    /* Refused only by sockets that are not TCP: then there is no cable to be cut. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &n, sizeof(n));
 }
 
 /* *again says whether a later try might work: the name server, or the name, may come. */

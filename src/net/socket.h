@@ -34,6 +34,11 @@ gr_status gr_socket_recv(int fd, void *dst, size_t n_bytes, gr_deadline d) GR_MU
 /* What accept() gave: sets the same properties. */
 gr_status gr_socket_prepare(int fd) GR_MUST_CHECK;
 
+/* For connections on which one waits for long: a host that does not answer for so many seconds
+ * is given up. Its system answers for a process that is busy or stopped. */
+#define GR_SILENCE_S 7
+void gr_socket_keep_alive(int fd);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,9 @@
 struct gr_store {
     int fd;
     gr_text request; /* being written; used again and again */
+    /* Answers that did not come in time and are still to come: */
+    bool is_cancelled; /* to a wait that was taken back */
+    bool is_checked;   /* whether a key is there */
 };
 
 static void begin(gr_store *s, gr_store_op op)
@@ -61,8 +64,28 @@ static void put_keys(gr_store *s, const char *const *keys, int n_keys)
         put_key(s, keys[i]);
 }
 
+/* Reads late answers, so that the next one is to the next request. The answer to a wait may have
+ * been under way when it was cancelled, and then comes first. */
+static gr_status settle(gr_store *s, gr_deadline d)
+{
+    while (s->is_cancelled) {
+        uint8_t answer;
+
+        GR_TRY(gr_socket_recv(s->fd, &answer, 1, d));
+        s->is_cancelled = answer == GR_STORE_STOP_WAITING;
+    }
+    if (s->is_checked) {
+        uint8_t answer;
+
+        GR_TRY(gr_socket_recv(s->fd, &answer, 1, d));
+        s->is_checked = false;
+    }
+    return GR_OK;
+}
+
 static gr_status send_request(gr_store *s, gr_deadline d)
 {
+    GR_TRY(settle(s, d));
     GR_TRY(gr_text_status(&s->request));
     return gr_socket_send(s->fd, s->request.str, s->request.len, d);
 }
@@ -117,8 +140,10 @@ gr_status gr_store_connect(gr_store **out, const char *host, int port, gr_deadli
         return GR_ERR_NOMEM;
     s->fd = -1;
     st = gr_socket_connect(&s->fd, host, port, d);
-    if (st == GR_OK)
+    if (st == GR_OK) {
+        gr_socket_keep_alive(s->fd); /* a rank may wait for an answer as long as for another rank */
         st = gr_wrap(greet(s, d), "'%s' port %d", host, port);
+    }
     if (st != GR_OK) {
         gr_store_close(s);
         return gr_wrap(st, "key-value store");
@@ -159,19 +184,16 @@ gr_status gr_store_add(gr_store *s, const char *key, int64_t by, int64_t *now, g
     return gr_wrap(st, "store: add to '%s'", key);
 }
 
-/* Nothing came in time. The server still has the wait, so it is taken back; its answer to
- * the wait may be under way already and then comes first. */
+/* Nothing came in time. The server still has the wait, so it is taken back. On a slow network
+ * the answer to that takes its time: whatever is asked next waits for it. */
 static gr_status cancel(gr_store *s)
 {
     gr_deadline d = gr_deadline_in_ms(CANCEL_MS);
-    uint8_t answer;
 
     begin(s, GR_STORE_CANCEL_WAIT);
     GR_TRY(send_request(s, d));
-    do
-        GR_TRY(gr_socket_recv(s->fd, &answer, 1, d));
-    while (answer == GR_STORE_STOP_WAITING);
-    return GR_OK;
+    s->is_cancelled = true;
+    return settle(s, d);
 }
 
 /* Which of the keys is the first that is not there; for a message. */
@@ -181,10 +203,15 @@ static const char *first_missing(gr_store *s, const char *const *keys, int n_key
 
     for (int i = 0; i < n_keys; i++) {
         uint8_t answer;
+        gr_status st;
 
         begin(s, GR_STORE_CHECK);
         put_keys(s, keys + i, 1);
-        if (send_request(s, d) != GR_OK || gr_socket_recv(s->fd, &answer, 1, d) != GR_OK)
+        if (send_request(s, d) != GR_OK)
+            break;
+        st = gr_socket_recv(s->fd, &answer, 1, d);
+        s->is_checked = st == GR_ERR_TIMEOUT;
+        if (st != GR_OK)
             break;
         if (answer != GR_STORE_READY)
             return keys[i];
@@ -205,7 +232,7 @@ gr_status gr_store_wait(gr_store *s, const char *const *keys, int n_keys, gr_dea
         st = gr_socket_recv(s->fd, &answer, 1, d);
     if (st == GR_OK && answer != GR_STORE_STOP_WAITING)
         st = gr_fail(GR_ERR_FORMAT, "answer %d", answer);
-    if (st != GR_ERR_TIMEOUT)
+    if (st != GR_ERR_TIMEOUT || s->is_cancelled || s->is_checked) /* then it was not even asked */
         return gr_wrap(st, "store: wait for '%s'", keys[0]);
     GR_TRY(gr_wrap(cancel(s), "store: cancel a wait"));
     return gr_fail(GR_ERR_TIMEOUT, "store: '%s' was not set within %.1f s",
