@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOVES 8 /* rounds of moving before whoever waits looks at the clock */
+#define MOVES     8    /* rounds of moving before whoever waits looks at the clock */
+#define SETTLE_MS 7000 /* as long as a silent host is believed to be there */
 
 /* ---- comparing ---- */
 
@@ -288,6 +289,10 @@ void gr_engine_leave(gr_engine *e)
 {
     gr_head f = { .type = GR_HEAD_BYE };
 
-    if (e->wire && e->peers)
-        tell_all(e, &f, "");
+    if (!e->wire || !e->peers)
+        return;
+    tell_all(e, &f, "");
+    if (!e->aborted) /* a broken group has nothing to lose, and nobody to wait for */
+        e->wire->ops->settle(e->wire,
+                             e->pg->timeout_ms < SETTLE_MS ? e->pg->timeout_ms : SETTLE_MS);
 }

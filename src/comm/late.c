@@ -97,15 +97,21 @@ static void tell_waiting(gr_engine *e, const gr_job_work *w)
             e->wire->ops->tell(e->wire, r, &f, "");
 }
 
-/* A rank that left owes something that will never come. */
-static gr_status look_for_leavers(const gr_engine *e, const gr_job_work *w)
+/* A rank that left owes something that will never come: the last that it sent is there, and
+ * has been looked at. */
+static gr_status look_for_leavers(gr_engine *e, const gr_job_work *w)
 {
     char where[GR_WHAT_TEXT];
 
-    for (int r = 0; r < e->pg->size; r++)
-        if (e->peers[r].left && gr_sched_waits_for(&w->sched, r))
+    for (int r = 0; r < e->pg->size; r++) {
+        if (!e->peers[r].left || !gr_sched_waits_for(&w->sched, r) ||
+            !e->wire->ops->is_over(e->wire, r))
+            continue;
+        GR_TRY(gr_engine_move(e)); /* steps whose messages came last are not noted as done yet */
+        if (gr_sched_waits_for(&w->sched, r))
             return gr_fail(GR_ERR_PEER, "rank %d left the group before %s", r,
                            gr_what_text(&w->what, w->label, where, sizeof(where)));
+    }
     return GR_OK;
 }
 
@@ -165,7 +171,7 @@ gr_status gr_engine_wait(gr_engine *e, gr_job_work *w)
         if (e->wire->may_spin && gr_now_ns() - spin_ns < SPIN_NS)
             continue;
         GR_TRY(lose_patience(e, w, &p, &left_ms));
-        if (!has_moved) /* else there may be more to do */
+        if (!has_moved && !gr_work_is_done(w)) /* else there may be more to do */
             GR_TRY(e->wire->ops->sleep(e->wire, left_ms < SLICE_MS ? left_ms : SLICE_MS));
     }
 }

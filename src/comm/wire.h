@@ -49,6 +49,11 @@ typedef struct gr_wire_ops {
     gr_status (*sleep)(gr_wire *w, int ms);
     /* Best effort, at once, to one rank: WAITS, ABORT, BYE. */
     void (*tell)(gr_wire *w, int peer, const gr_head *f, const char *text);
+    /* This rank has said BYE to all: until what it sent has arrived, at most ms. A host, or
+     * its network, may end together with this process. */
+    void (*settle)(gr_wire *w, int ms);
+    /* The peer has said BYE: has everything come that it sent before? BYE may overtake it. */
+    bool (*is_over)(const gr_wire *w, int peer);
     /* "process 4711 on 'a'"; for a process of this host also whether it is stopped. */
     void (*peer_text)(gr_wire *w, int peer, char *text, size_t n_bytes);
     void (*describe)(const gr_wire *w, gr_text *text);

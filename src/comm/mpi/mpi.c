@@ -212,6 +212,25 @@ static gr_status wire_sleep(gr_wire *w, int ms)
     return GR_OK;
 }
 
+/* What is still going out, the farewells too. */
+static void wire_settle(gr_wire *w, int ms)
+{
+    mpi_wire *v = (mpi_wire *)w;
+    gr_deadline d = gr_deadline_in_ms(ms);
+    bool moved = false;
+
+    while (v->sends && !gr_deadline_passed(d) && wire_move(w, &moved) == GR_OK)
+        GR_IGNORE(wire_sleep(w, 0));
+}
+
+static bool wire_is_over(const gr_wire *w, int peer)
+{
+    for (const transfer *t = ((const mpi_wire *)w)->receives; t; t = t->next)
+        if (t->peer == peer)
+            return false;
+    return true;
+}
+
 static void wire_peer_text(gr_wire *w, int peer, char *text, size_t n_bytes)
 {
     (void)w;
@@ -263,6 +282,8 @@ static const gr_wire_ops mpi_ops = {
     .move = wire_move,
     .sleep = wire_sleep,
     .tell = wire_tell,
+    .settle = wire_settle,
+    .is_over = wire_is_over,
     .peer_text = wire_peer_text,
     .describe = wire_describe,
     .destroy = wire_destroy,

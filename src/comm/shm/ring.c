@@ -142,6 +142,21 @@ static void wire_tell(gr_wire *w, int peer, const gr_head *f, const char *text)
     (void)text;
 }
 
+/* What is in a ring has arrived. */
+static void wire_settle(gr_wire *w, int ms)
+{
+    (void)w;
+    (void)ms;
+}
+
+static bool wire_is_over(const gr_wire *w, int peer)
+{
+    const gr_shm *s = ((const ring_wire *)w)->shm;
+    const shm_ring *r = &s->rings[(size_t)peer * (size_t)s->pg.size + (size_t)s->pg.rank];
+
+    return atom64_acquire(&r->tail) == atom64_acquire(&r->head);
+}
+
 static void wire_peer_text(gr_wire *w, int peer, char *text, size_t n_bytes)
 {
     shm_describe_peer(((ring_wire *)w)->shm, peer, text, n_bytes);
@@ -170,6 +185,8 @@ static const gr_wire_ops ring_ops = {
     .move = wire_move,
     .sleep = wire_sleep,
     .tell = wire_tell,
+    .settle = wire_settle,
+    .is_over = wire_is_over,
     .peer_text = wire_peer_text,
     .describe = wire_describe,
     .destroy = wire_destroy,

@@ -1,30 +1,51 @@
 /* Control connections: small things that must not wait behind data. */
 #include "comm/tcp/mesh.h"
 
+#include "net/interface.h"
+#include "net/socket.h"
+
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* First probe after 3 s of silence, then every 2 s, three times: 9 s. */
-#define IDLE_S     3
-#define INTERVAL_S 2
-#define N_PROBES   3
-
+/* The same from the first byte that is not acknowledged. A rank that waits says so after a second,
+ * and that may be the first to get lost: a cut link is noticed within 9 s. Data has no such limit:
+ * a stopped process takes none, though its host is well. */
 void mesh_control_prepare(int fd)
 {
-    int on = 1, idle = IDLE_S, interval = INTERVAL_S, n = N_PROBES;
-    unsigned timeout_ms = (IDLE_S + INTERVAL_S * N_PROBES) * 1000;
+    unsigned timeout_ms = GR_SILENCE_S * 1000;
 
-    /* Refused only by sockets that are not TCP: then there is no cable to be cut. */
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &n, sizeof(n));
+    gr_socket_keep_alive(fd);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
+}
+
+static bool is_unsent(int fd)
+{
+    int n = 0;
+
+    return fd >= 0 && ioctl(fd, SIOCOUTQ, &n) == 0 && n > 0;
+}
+
+bool mesh_has_unsent(const mesh_peer *p)
+{
+    char mine[GR_ADDRESS_TEXT], theirs[GR_ADDRESS_TEXT];
+    bool found = p->n_out > 0 || is_unsent(p->control);
+
+    if (p->control < 0)
+        return false;
+    for (int i = 0; i < MESH_STREAMS; i++)
+        found = found || is_unsent(p->streams[i].fd);
+    if (!found)
+        return false;
+    gr_address_of_self(p->control, mine);
+    gr_address_of_peer(p->control, theirs);
+    return strcmp(mine, theirs) != 0;
 }
 
 static bool flush(mesh_peer *p)
@@ -68,7 +89,7 @@ static gr_status lost(mesh *m, int peer, int error)
     if (error == 0 || error == ECONNRESET || error == EPIPE)
         return gr_fail(GR_ERR_PEER, "%s died: its connection ended", name);
     return gr_fail(GR_ERR_PEER, "%s is lost: its host has not answered for %d s (%s)", name,
-                   IDLE_S + INTERVAL_S * N_PROBES, strerror(error));
+                   GR_SILENCE_S, strerror(error));
 }
 
 /* One message, complete in p->in. */

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SMALL_BYTES ((size_t)16 << 10) /* such messages stay on one stream */
-#define GRACE_NS    3000000000         /* from the end of a data stream to the verdict */
+#define GRACE_NS    8000000000         /* from the end of a data stream to the verdict */
+#define NAP_NS      1000000
 
 const char *mesh_name(const mesh *m, int rank, char *text, size_t n_bytes)
 {
@@ -174,6 +176,39 @@ static gr_status mesh_sleep(gr_wire *w, int ms)
     return GR_OK;
 }
 
+/* A connection that is closed while bytes are on their way loses them as soon as the other
+ * side says anything: the system then answers with a reset. So they are waited for. */
+static void mesh_settle(gr_wire *w, int ms)
+{
+    mesh *m = (mesh *)w;
+    gr_deadline d = gr_deadline_in_ms(ms);
+    const struct timespec nap = { .tv_nsec = NAP_NS };
+
+    for (int r = 0; r < w->size; r++) {
+        bool moved = false;
+
+        if (r == w->rank)
+            continue;
+        while (mesh_has_unsent(&m->peers[r]) && !gr_deadline_passed(d) &&
+               mesh_control_move(m, r, &moved) == GR_OK)
+            nanosleep(&nap, NULL);
+    }
+}
+
+/* Streams end behind their last byte, wherever BYE was then. */
+static bool mesh_is_over(const gr_wire *w, int peer)
+{
+    const mesh *m = (const mesh *)w;
+    const mesh_peer *p = &m->peers[peer];
+
+    if (p->in_ring)
+        return atom64_get(&p->in_ring->tail) == atom64_get(&p->in_ring->head);
+    for (int i = 0; i < m->n_streams; i++)
+        if (p->streams[i].fd >= 0)
+            return false;
+    return true;
+}
+
 static void mesh_peer_text(gr_wire *w, int peer, char *text, size_t n_bytes)
 {
     const mesh_card *c = &((mesh *)w)->peers[peer].card;
@@ -225,6 +260,8 @@ static const gr_wire_ops mesh_ops = {
     .move = mesh_move,
     .sleep = mesh_sleep,
     .tell = mesh_tell,
+    .settle = mesh_settle,
+    .is_over = mesh_is_over,
     .peer_text = mesh_peer_text,
     .describe = mesh_describe,
     .destroy = mesh_destroy,

@@ -6,7 +6,7 @@
  *   - data streams (sockets, or one pair of rings) for messages,
  *   - one control connection for what must come through at once: WAITS, ABORT, BYE, WAKE.
  *     It is idle otherwise, and the system's keep-alive watches over it: a host that does
- *     not answer for about 9 s is given up, while a process that is busy or stopped is not,
+ *     not answer for about 7 s is given up, while a process that is busy or stopped is not,
  *     because its system answers for it. A killed process closes it, which is seen at once.
  *
  * (1) The end of a control connection without BYE is the death of the rank. The end of a
@@ -106,6 +106,8 @@ void mesh_tell(gr_wire *w, int peer, const gr_head *f, const char *text);
 /* Reads and writes what can be; GR_ERR_PEER when the rank is lost. */
 gr_status mesh_control_move(mesh *m, int peer, bool *moved) GR_MUST_CHECK;
 void mesh_control_prepare(int fd);
+/* Bytes that its host has not acknowledged; what stays on this host is there at once. */
+bool mesh_has_unsent(const mesh_peer *p);
 
 /* near.c: rings between ranks of a host */
 gr_status mesh_shelf_make(mesh *m) GR_MUST_CHECK;
