@@ -133,7 +133,8 @@ foreach(file ${files})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/interop)
   target_link_libraries(${name} PRIVATE gr_test_support)
 endforeach()
-add_dependencies(tests_multi rank_worker) # the rank that tests of the launcher start
+# The rank that tests of the launcher start, and the bad network between its hosts.
+add_dependencies(tests_multi rank_worker wire)
 
 # Examples use the shared library and the public headers, as a stranger's program would.
 file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/*.c)

@@ -3,10 +3,14 @@
  *
  *     rank_worker store [SECONDS]   meets them in the key-value store
  *     rank_worker group             meets them in a process group, and adds up the ranks
+ *     rank_worker all               every kind of call once; prints a checksum of the results
+ *     rank_worker steps N           N all-reduces, a line each
+ *     rank_worker leave N           gives N elements to rank 0 and leaves the group at once
  *     rank_worker ops HOST PORT     makes every request to a store that somebody runs there
  */
 #include "base/alloc.h"
 #include "comm/pg.h"
+#include "multi/rank_calls.h"
 #include "net/env.h"
 #include "net/store.h"
 #include "net/store_ops.h"
@@ -83,6 +87,19 @@ static gr_status in_group(const gr_job *j)
     return GR_OK;
 }
 
+static gr_status run(const gr_job *j, const char *mode, long n)
+{
+    if (strcmp(mode, "group") == 0)
+        return in_group(j);
+    if (strcmp(mode, "all") == 0)
+        return rank_calls_all();
+    if (strcmp(mode, "steps") == 0)
+        return rank_calls_steps(n);
+    if (strcmp(mode, "leave") == 0)
+        return rank_calls_leave(n);
+    return in_store(j, (int)n);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "store";
@@ -95,10 +112,8 @@ int main(int argc, char **argv)
         return 0;
     }
     st = gr_job_from_env(&j);
-    if (st == GR_OK && strcmp(mode, "group") == 0)
-        st = in_group(&j);
-    else if (st == GR_OK)
-        st = in_store(&j, argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0);
+    if (st == GR_OK)
+        st = run(&j, mode, argc > 2 ? strtol(argv[2], NULL, 10) : 0);
     if (st == GR_OK)
         return 0;
     fprintf(stderr, "rank_worker: %s: %s\n", gr_status_text(st), gr_error_message());
