@@ -33,7 +33,7 @@
 #include <string.h>
 
 #define MAX_THREADS 4096
-#define SPIN_NS     50000 /* about what going to sleep and being woken costs */
+#define SPIN_NS     200000 /* a few small nodes that one thread runs; a wake-up costs 10 to 50 us */
 #define LINE_BYTES  64
 
 #if defined(__x86_64__)

@@ -15,8 +15,11 @@
  *     size give what f32 arithmetic gives.
  * (3) An element's sum depends on k alone, not on where its block begins: bits do not
  *     depend on the thread count.
+ * (4) Threads are dealt panels that pass by a held block (base/deal.h), all panels of a
+ *     block before those of the next. Who comes to another block packs it for itself.
  */
 #include "op/matmul/matmul_amx.h"
+#include "base/deal.h"
 #include "op/matmul/matmul_kernels.h"
 #include "op/matmul/matmul_row_body.h"
 
@@ -29,12 +32,16 @@
 typedef struct job {
     const gr_amx_plan *p;
     const gr_launch *l;
+    int64_t k_lo, n_k; /* of this pass */
     atomic_bool unfit; /* set by any slice; read when all are done */
+    gr_deal deal;      /* items: a panel that passes by a held block */
 } job;
 
 /* What one slice works with. */
 typedef struct slice {
+    job *j;
     const gr_amx_plan *p;
+    int hand;
     gr_amx_side hold, pass; /* of this batch entry */
     float *y_f32;           /* or y_bf16; the other one is NULL */
     uint16_t *y_bf16;
@@ -42,9 +49,11 @@ typedef struct slice {
     int64_t y_at; /* element of the output where this batch entry begins */
     gr_epilogue_run epilogue; /* plan NULL: none */
     char *held, *panel, *next;
-    float *c, *c_turned;                        /* a block as it comes, and the other way round */
-    int64_t hold_lo, hold_hi, pass_lo, pass_hi; /* lines of this slice */
-    int64_t k_lo, n_k;                          /* this pass */
+    float *c, *c_turned;      /* a block as it comes, and the other way round */
+    int64_t block;            /* that is held; -1: none */
+    int64_t hold_lo, hold_hi; /* lines of it */
+    int64_t n_pass;           /* lines of the other side */
+    int64_t k_lo, n_k;        /* this pass */
     int64_t panel_bytes;
     gr_amx_out pending; /* c is NULL: none */
     gr_amx_feed feed;
@@ -153,7 +162,7 @@ static void feed_pending(slice *s, bool full_ahead)
 static void run_block(slice *s, int64_t hold, int64_t pass, const char *held)
 {
     const gr_amx_plan *p = s->p;
-    const int n_hold = lines_from(hold, s->hold_hi), n_pass = lines_from(pass, s->pass_hi);
+    const int n_hold = lines_from(hold, s->hold_hi), n_pass = lines_from(pass, s->n_pass);
     gr_amx_block b = { .n_steps = n_steps(s), .c = s->c };
 
     b.l = p->hold_left ? held : s->panel;
@@ -177,8 +186,7 @@ static void feed_panel(slice *s, int64_t pass)
 {
     gr_amx_feed *f = &s->feed;
 
-    f->at = f->end = 0;
-    if (pass + GR_AMX_LINES > s->pass_hi || !gr_amx_is_plain(&s->pass))
+    if (pass + GR_AMX_LINES > s->n_pass || !gr_amx_is_plain(&s->pass))
         return;
     f->side = side_at(&s->pass, pass, s->k_lo);
     f->dst = s->next;
@@ -191,76 +199,16 @@ static void finish_panel(slice *s, int64_t pass)
     const gr_amx_side at = side_at(&s->pass, pass, s->k_lo);
     const int64_t done = s->feed.at / GR_AMX_LINES * GR_AMX_K;
 
-    if (!gr_amx_pack(s->next, &at, lines_from(pass, s->pass_hi), done, s->n_k))
+    if (!gr_amx_pack(s->next, &at, lines_from(pass, s->n_pass), done, s->n_k))
         s->unfit = true;
     s->feed.at = s->feed.end = 0;
 }
 
-/* The held lines [lo, hi) against all that pass. */
-static void run_held(slice *s, int64_t lo, int64_t hi)
-{
-    const int64_t n_blocks = (hi - lo + GR_AMX_LINES - 1) / GR_AMX_LINES;
-    gr_amx_feed *f = &s->feed;
-    char *spare;
-
-    set_share(&f->pack, s->n_k / GR_AMX_K * GR_AMX_LINES, n_blocks * n_steps(s), 16, s->p->is_f32);
-    set_share(&f->write, GR_AMX_LINES, n_steps(s), GR_AMX_LINES, s->p->is_f32);
-    for (int64_t i = 0; i < n_blocks; i++) {
-        const int64_t line = lo + i * GR_AMX_LINES;
-        const gr_amx_side at = side_at(&s->hold, line, s->k_lo);
-
-        if (!gr_amx_pack(s->held + i * s->panel_bytes, &at, lines_from(line, hi), 0, s->n_k))
-            s->unfit = true;
-    }
-    for (int64_t pass = s->pass_lo; pass < s->pass_hi; pass += GR_AMX_LINES) {
-        finish_panel(s, pass);
-        spare = s->panel;
-        s->panel = s->next;
-        s->next = spare;
-        feed_panel(s, pass + GR_AMX_LINES);
-        for (int64_t i = 0; i < n_blocks; i++)
-            run_block(s, lo + i * GR_AMX_LINES, pass, s->held + i * s->panel_bytes);
-    }
-}
-
-/* The epilogue of what the held lines [lo, hi) gave, if this was the last pass. */
-static void end_held(slice *s, int64_t lo, int64_t hi)
+/* Batch entry z. */
+static void set_entry(slice *s, int64_t z)
 {
     const gr_amx_plan *p = s->p;
-    const float *y = s->sums ? s->sums : s->y_f32;
-    bool holds_rows = p->hold_left != p->turned; /* of y, not columns */
-    int64_t i = holds_rows ? lo : s->pass_lo, i_end = holds_rows ? hi : s->pass_hi;
-    int64_t j = holds_rows ? s->pass_lo : lo, j_end = holds_rows ? s->pass_hi : hi;
-
-    if (!p->epilogue || s->k_lo + s->n_k < p->d.k)
-        return;
-    write_pending(s);
-    gr_epilogue_rows(&s->epilogue, &(gr_epilogue_rows_args){ .acc = y + i * p->d.n + j,
-                                                             .acc_step = p->d.n,
-                                                             .at = s->y_at + i * p->d.n + j,
-                                                             .step = p->d.n,
-                                                             .rows = i_end - i,
-                                                             .cols = j_end - j });
-}
-
-static void run_entry(slice *s)
-{
-    const gr_amx_plan *p = s->p;
-
-    for (s->k_lo = 0; s->k_lo < p->d.k; s->k_lo += s->n_k) {
-        s->n_k = min64(p->k_block, p->d.k - s->k_lo);
-        s->panel_bytes = n_steps(s) * gr_amx_step_bytes(p->is_f32, 2);
-        for (int64_t lo = s->hold_lo; lo < s->hold_hi; lo += p->n_hold) {
-            run_held(s, lo, min64(lo + p->n_hold, s->hold_hi));
-            end_held(s, lo, min64(lo + p->n_hold, s->hold_hi));
-        }
-    }
-    write_pending(s);
-}
-
-static void set_entry(slice *s, const job *j, int64_t z)
-{
-    const gr_amx_plan *p = s->p;
+    const job *j = s->j;
     const size_t elem = p->is_f32 ? sizeof(float) : sizeof(uint16_t);
     const char *a = (const char *)j->l->src[0] + (size_t)(z * p->d.stride_a) * elem;
     const char *b = (const char *)j->l->src[1] + (size_t)(z * p->d.stride_b) * elem;
@@ -279,39 +227,126 @@ static void set_entry(slice *s, const job *j, int64_t z)
         s->sums = (float *)((char *)j->l->work + p->at_sums) + at;
 }
 
-static void run_slice(void *arg, int slice_no, int n_slices)
+/* Holds block `block`, counted over all batch entries. */
+static void hold_block(slice *s, int64_t block)
+{
+    const gr_amx_plan *p = s->p;
+    const int64_t n_lines = p->hold_left ? p->n_left : p->n_right;
+    int64_t n;
+
+    if (block == s->block)
+        return;
+    s->block = block;
+    set_entry(s, block / p->n_blocks);
+    s->hold_lo = block % p->n_blocks * p->n_hold;
+    s->hold_hi = min64(s->hold_lo + p->n_hold, n_lines);
+    n = (s->hold_hi - s->hold_lo + GR_AMX_LINES - 1) / GR_AMX_LINES;
+    set_share(&s->feed.pack, s->n_k / GR_AMX_K * GR_AMX_LINES, n * n_steps(s), 16, p->is_f32);
+    set_share(&s->feed.write, GR_AMX_LINES, n_steps(s), GR_AMX_LINES, p->is_f32);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t line = s->hold_lo + i * GR_AMX_LINES;
+        const gr_amx_side at = side_at(&s->hold, line, s->k_lo);
+
+        if (!gr_amx_pack(s->held + i * s->panel_bytes, &at, lines_from(line, s->hold_hi), 0,
+                         s->n_k))
+            s->unfit = true;
+    }
+}
+
+/* The held lines against the panel at `pass`; has_next: the one after it comes next. */
+static void run_panel(slice *s, int64_t pass, bool has_next)
+{
+    char *spare = s->panel;
+    const char *held = s->held;
+
+    finish_panel(s, pass);
+    s->panel = s->next;
+    s->next = spare;
+    if (has_next)
+        feed_panel(s, pass + GR_AMX_LINES);
+    for (int64_t line = s->hold_lo; line < s->hold_hi; line += GR_AMX_LINES) {
+        run_block(s, line, pass, held);
+        held += s->panel_bytes;
+    }
+}
+
+/* The epilogue of what the held lines gave with the lines [lo, hi), if this was the last
+ * pass. */
+static void end_lines(slice *s, int64_t lo, int64_t hi)
+{
+    const gr_amx_plan *p = s->p;
+    const float *y = s->sums ? s->sums : s->y_f32;
+    bool holds_rows = p->hold_left != p->turned; /* of y, not columns */
+    int64_t i = holds_rows ? s->hold_lo : lo, i_end = holds_rows ? s->hold_hi : hi;
+    int64_t j = holds_rows ? lo : s->hold_lo, j_end = holds_rows ? hi : s->hold_hi;
+
+    if (!p->epilogue || s->k_lo + s->n_k < p->d.k)
+        return;
+    write_pending(s);
+    gr_epilogue_rows(&s->epilogue, &(gr_epilogue_rows_args){ .acc = y + i * p->d.n + j,
+                                                             .acc_step = p->d.n,
+                                                             .at = s->y_at + i * p->d.n + j,
+                                                             .step = p->d.n,
+                                                             .rows = i_end - i,
+                                                             .cols = j_end - j });
+}
+
+/* The items [at, end), and those that follow as long as they are this hand's. */
+static void run_items(slice *s, int64_t at, int64_t end)
+{
+    const int64_t n_panels = s->p->n_panels;
+
+    while (at < end) {
+        const int64_t block = at / n_panels, first = at % n_panels * GR_AMX_LINES;
+        int64_t pass = first;
+
+        hold_block(s, block);
+        do {
+            if (at + 1 == end) /* known before this panel's products: they pack the next one */
+                gr_deal_take_next(&s->j->deal, s->hand, end, &end);
+            at++;
+            run_panel(s, pass, at < end && at % n_panels != 0);
+            pass += GR_AMX_LINES;
+        } while (at < end && at % n_panels != 0);
+        end_lines(s, first, min64(pass, s->n_pass));
+    }
+}
+
+static void begin_epilogue(slice *s)
+{
+    const gr_amx_plan *p = s->p;
+    const gr_launch *l = s->j->l;
+    const size_t each = gr_epilogue_scratch_bytes(p->epilogue);
+
+    s->epilogue =
+        (gr_epilogue_run){ .plan = p->epilogue, .src = l->src + GR_MATMUL_N_SRC, .out = l->out[0] };
+    s->epilogue.scratch = (char *)l->work + p->at_epilogue + (size_t)s->hand * each;
+    gr_epilogue_begin(&s->epilogue);
+}
+
+static void run_slice(void *arg, int hand, int n_hands)
 {
     job *j = arg;
     const gr_amx_plan *p = j->p;
-    const int per_batch = p->cuts_pass * p->cuts_hold, in_batch = slice_no % per_batch;
-    const int64_t n_hold = p->hold_left ? p->n_left : p->n_right;
-    const int64_t n_pass = p->hold_left ? p->n_right : p->n_left;
-    char *work = (char *)j->l->work + (size_t)slice_no * p->slice_bytes;
-    slice s = { .p = p, .held = work, .panel = work + p->at_panels };
-    int64_t z, z_end;
+    char *work = (char *)j->l->work + (size_t)hand * p->slice_bytes;
+    slice s = { .j = j, .p = p, .hand = hand, .held = work, .panel = work + p->at_panels };
+    int64_t at, end;
 
-    (void)n_slices;
+    (void)n_hands;
     s.next = s.panel + (p->at_c - p->at_panels) / 2;
     s.c = (float *)(work + p->at_c);
     s.c_turned = s.c + BLOCK;
-    gr_pool_cut(n_pass, GR_AMX_LINES, in_batch % p->cuts_pass, p->cuts_pass, &s.pass_lo,
-                &s.pass_hi);
-    gr_pool_cut(n_hold, GR_AMX_LINES, in_batch / p->cuts_pass, p->cuts_hold, &s.hold_lo,
-                &s.hold_hi);
-    gr_pool_cut(p->d.batch, 1, slice_no / per_batch, p->cuts_batch, &z, &z_end);
-    if (p->epilogue) {
-        s.epilogue = (gr_epilogue_run){ .plan = p->epilogue,
-                                        .src = j->l->src + GR_MATMUL_N_SRC,
-                                        .out = j->l->out[0] };
-        s.epilogue.scratch = (char *)j->l->work + p->at_epilogue +
-                             (size_t)slice_no * gr_epilogue_scratch_bytes(p->epilogue);
-        gr_epilogue_begin(&s.epilogue);
-    }
+    s.n_pass = p->hold_left ? p->n_right : p->n_left;
+    s.block = -1;
+    s.k_lo = j->k_lo;
+    s.n_k = j->n_k;
+    s.panel_bytes = n_steps(&s) * gr_amx_step_bytes(p->is_f32, 2);
+    if (p->epilogue)
+        begin_epilogue(&s);
     gr_amx_begin();
-    for (; z < z_end; z++) {
-        set_entry(&s, j, z);
-        run_entry(&s);
-    }
+    while (gr_deal_take(&j->deal, hand, &at, &end))
+        run_items(&s, at, end);
+    write_pending(&s);
     gr_amx_end();
     if (s.unfit || s.feed.unfit)
         atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
@@ -326,7 +361,11 @@ gr_status gr_matmul_amx_run(const gr_launch *l)
         memset(l->out[0], 0, gr_value_bytes(&l->node->out[0]));
         return GR_OK;
     }
-    gr_pool_run(l->pool, run_slice, &j, p->cuts_batch * p->cuts_pass * p->cuts_hold);
+    for (; j.k_lo < p->d.k; j.k_lo += j.n_k) {
+        j.n_k = min64(p->k_block, p->d.k - j.k_lo);
+        gr_deal_open(&j.deal, p->d.batch * p->n_blocks * p->n_panels, 1, p->n_hands);
+        gr_pool_run(l->pool, run_slice, &j, p->n_hands);
+    }
     if (atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
         gr_launch again = *l;
 

@@ -109,11 +109,12 @@ typedef struct gr_amx_plan {
     int64_t n_left, n_right; /* lines */
     bool is_f32;             /* operands */
     gr_dtype type_y;
-    bool turned;     /* left is b: blocks are parts of y transposed */
-    bool hold_left;  /* the left side is held packed, panels of the right pass by */
-    int64_t k_block; /* of one pass */
-    int64_t n_hold;  /* lines held at a time */
-    int cuts_batch, cuts_hold, cuts_pass;
+    bool turned;                /* left is b: blocks are parts of y transposed */
+    bool hold_left;             /* the left side is held packed, panels of the right pass by */
+    int64_t k_block;            /* of one pass */
+    int64_t n_hold;             /* lines held at a time */
+    int64_t n_blocks, n_panels; /* of a batch entry: blocks of held lines, panels that pass */
+    int n_hands;
     size_t at_panels, at_c, slice_bytes; /* in a slice's workspace */
     size_t at_sums;                      /* f32 sums of a narrow y over several passes */
     size_t n_bytes;

@@ -11,12 +11,23 @@
  */
 #include "base/alloc.h"
 #include "base/cpu.h"
+#include "base/deal.h"
 #include "base/size.h"
 #include "op/matmul/matmul_amx.h"
 #include "op/matmul/matmul_kernels.h"
 
+#include <math.h>
+
 #define HOLD_BYTES ((int64_t)1 << 20) /* half of a 2 MiB L2 */
 #define K_MAX      1024               /* longest pass: a panel is 192 KiB */
+
+/* Cycles of a step of k: packing a panel to hold, packing one that passes, and 32 x 32
+ * products. A whole product below the last runs in one thread. */
+#define HOLD_CYCLES  512
+#define PASS_CYCLES  128
+#define F32_CYCLES   384
+#define BF16_CYCLES  64
+#define LEAST_CYCLES 20000
 
 static int64_t div_up(int64_t n, int64_t by)
 {
@@ -90,40 +101,56 @@ static void choose_sides(gr_amx_plan *p, const gr_matmul_attr *at)
     p->hold_left = left_plain == right_plain ? p->n_left < p->n_right : right_plain;
 }
 
-/* Batch entries first, then panels of the passing side, then of the held one, because
- * that one is packed again by each slice. */
-static void choose_cuts(gr_amx_plan *p, int n_threads)
+/* What a hand does, in cycles per step of k, when blocks of h panels are held: it packs each
+ * block that it meets, and its panels pass by. Packing those is mostly hidden. */
+static double hand_cycles(const gr_amx_plan *p, int64_t h, int64_t n_held, int n_threads)
 {
-    int64_t n_pass = p->hold_left ? p->n_right : p->n_left;
-    int64_t n_hold = p->hold_left ? p->n_left : p->n_right;
-    int64_t left = n_threads;
+    const double items = (double)(p->d.batch * div_up(n_held, h) * p->n_panels) / n_threads;
+    const double blocks = ceil(items / (double)p->n_panels);
 
-    p->cuts_batch = (int)min64(left, max64(p->d.batch, 1));
-    left /= p->cuts_batch;
-    p->cuts_pass = (int)min64(left, max64(div_up(n_pass, GR_AMX_LINES), 1));
-    left /= p->cuts_pass;
-    p->cuts_hold = (int)min64(left, max64(div_up(n_hold, GR_AMX_LINES), 1));
+    return blocks * (double)h * HOLD_CYCLES +
+           items * ((double)h * (p->is_f32 ? F32_CYCLES : BF16_CYCLES) + PASS_CYCLES);
 }
 
-static void lay_out(gr_amx_plan *p)
+static void choose_blocks(gr_amx_plan *p, int64_t panel_bytes, int n_threads)
 {
-    int64_t n_hold = p->hold_left ? p->n_left : p->n_right;
-    int64_t most = div_up(div_up(n_hold, GR_AMX_LINES), p->cuts_hold);
+    const int64_t n_held = max64(div_up(p->hold_left ? p->n_left : p->n_right, GR_AMX_LINES), 1);
+    const int64_t most = max64(min64(n_held, HOLD_BYTES / panel_bytes), 1);
+    int64_t best = most;
+    double steps = (double)div_up(p->d.k, GR_AMX_K), cycles = INFINITY;
+
+    p->n_panels = div_up(p->hold_left ? p->n_right : p->n_left, GR_AMX_LINES);
+    for (int64_t h = most; h > 0 && p->n_panels > 0; h--) {
+        double c = hand_cycles(p, h, n_held, n_threads);
+
+        if (c < cycles) {
+            cycles = c;
+            best = h;
+        }
+    }
+    p->n_blocks = div_up(n_held, best);
+    p->n_hold = div_up(n_held, p->n_blocks) * GR_AMX_LINES;
+    p->n_hands = gr_deal_hands(p->d.batch * p->n_blocks * p->n_panels, n_threads);
+    if (cycles * n_threads * steps < LEAST_CYCLES)
+        p->n_hands = 1;
+}
+
+static void lay_out(gr_amx_plan *p, int n_threads)
+{
     int64_t n_passes = max64(div_up(p->d.k, K_MAX), 1), panel;
 
     p->k_block = max64(div_up(div_up(p->d.k, n_passes), GR_AMX_K), 1) * GR_AMX_K;
     panel = p->k_block / GR_AMX_K * gr_amx_step_bytes(p->is_f32, 2);
-    p->n_hold = max64(min64(most, HOLD_BYTES / panel), 1) * GR_AMX_LINES;
+    choose_blocks(p, panel, n_threads);
     p->at_panels = (size_t)(p->n_hold / GR_AMX_LINES * panel);
     p->at_c = p->at_panels + 2 * (size_t)panel;
     p->slice_bytes = p->at_c + 2 * sizeof(float) * GR_AMX_LINES * GR_AMX_LINES;
-    p->at_sums = p->slice_bytes * (size_t)(p->cuts_batch * p->cuts_pass * p->cuts_hold);
+    p->at_sums = p->slice_bytes * (size_t)p->n_hands;
     p->n_bytes = p->at_sums;
     if (p->type_y != GR_F32 && (n_passes > 1 || p->epilogue))
         p->n_bytes += gr_round_up((size_t)(p->d.batch * p->d.m * p->d.n) * sizeof(float), 64);
     p->at_epilogue = p->n_bytes;
-    p->n_bytes += gr_epilogue_scratch_bytes(p->epilogue) *
-                  (size_t)(p->cuts_batch * p->cuts_pass * p->cuts_hold);
+    p->n_bytes += gr_epilogue_scratch_bytes(p->epilogue) * (size_t)p->n_hands;
 }
 
 gr_status gr_matmul_amx_prepare(gr_prepare *prep)
@@ -152,8 +179,7 @@ gr_status gr_matmul_amx_prepare(gr_prepare *prep)
     p->type_y = n->out[0].dtype;
     gr_matmul_get_dims(n, &p->d);
     choose_sides(p, n->attr);
-    choose_cuts(p, prep->n_threads);
-    lay_out(p);
+    lay_out(p, prep->n_threads < 1 ? 1 : prep->n_threads);
     n_other = gr_matmul_packed_workspace(n, p->other);
     p->n_bytes = p->n_bytes > n_other ? p->n_bytes : n_other;
     prep->data = p;
