@@ -6,6 +6,9 @@
  * Per size the best and the median of batches of back-to-back calls, and the bus bandwidth
  * of the best, bytes / time * 2 (W - 1) / W. Where both are far apart, other programs ran.
  *
+ * cpu: processor time of one call in the exchange space, user and system, mean of the ranks.
+ * Where ranks share cores it bounds the rate; where they do not, it is what training loses.
+ *
  * The floor: all ranks at once read and write as many bytes as an all-reduce in shared memory
  * reads and writes, the size once each per rank, and wait for nobody.
  */
@@ -20,6 +23,7 @@
 #include "comm/pg.h"
 
 #include <string.h>
+#include <time.h>
 
 #define MAX_BATCHES 1000
 #define N_OPTIONS   6
@@ -35,6 +39,11 @@ typedef struct bench {
 } bench;
 
 typedef gr_status call_fn(bench *b, size_t n_elem);
+
+/* Microseconds of one call. */
+typedef struct times {
+    double best, median, cpu;
+} times;
 
 static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
 {
@@ -99,9 +108,16 @@ static gr_status only_memory(bench *b, size_t n_elem)
     return GR_OK;
 }
 
-/* Microseconds of one call: the best and the median. All ranks make the same number of
- * calls: rank 0 says how many. */
-static gr_status measure(bench *b, call_fn *call, size_t n_bytes, double us[2])
+static double cpu_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+/* All ranks make the same number of calls: rank 0 says how many. */
+static gr_status measure(bench *b, call_fn *call, size_t n_bytes, times *us)
 {
     size_t n_elem = n_bytes / sizeof(float);
     double batch[MAX_BATCHES];
@@ -113,6 +129,7 @@ static gr_status measure(bench *b, call_fn *call, size_t n_bytes, double us[2])
     GR_TRY(call(b, n_elem));
     n_calls = 1 + b->batch_ms * 1000000 / (gr_now_ns() - start + 1);
     GR_TRY(gr_pg_broadcast(b->pg, (gr_vec){ &n_calls, 1, GR_I64 }, 0));
+    us->cpu = cpu_us();
     for (int64_t k = 0; k < b->batches; k++) {
         GR_TRY(gr_pg_barrier(b->pg));
         start = gr_now_ns();
@@ -120,9 +137,10 @@ static gr_status measure(bench *b, call_fn *call, size_t n_bytes, double us[2])
             GR_TRY(call(b, n_elem));
         batch[k] = (double)(gr_now_ns() - start) / (double)n_calls * 1e-3;
     }
-    us[1] = gr_median(batch, (int)b->batches);
-    us[0] = batch[0]; /* sorted now */
-    return GR_OK;
+    us->cpu = (cpu_us() - us->cpu) / (double)(n_calls * b->batches);
+    us->median = gr_median(batch, (int)b->batches);
+    us->best = batch[0]; /* sorted now */
+    return gr_pg_allreduce(b->pg, (gr_vec){ &us->cpu, 1, GR_F64 }, GR_REDUCE_AVG);
 }
 
 static gr_status run_sizes(bench *b)
@@ -134,19 +152,20 @@ static gr_status run_sizes(bench *b)
     if (gr_pg_rank(b->pg) == 0)
         fprintf(out,
                 "%d ranks, %d cores, transport %s, f32 sum; us: best, median (bus GB/s)\n"
-                "%10s %27s %27s %9s %9s\n",
+                "%10s %27s %27s %9s %9s %9s\n",
                 w, gr_cpu_count(), b->pg->ops->name, "bytes", "exchange", "anywhere", "floor",
-                "of floor");
+                "of floor", "cpu");
     for (int64_t n = b->min; n <= b->max; n *= 4) {
-        double x[2], s[2], f[2];
+        times x, s, f;
 
-        GR_TRY(measure(b, in_exchange, (size_t)n, x));
-        GR_TRY(measure(b, anywhere, (size_t)n, s));
-        GR_TRY(measure(b, only_memory, (size_t)n, f));
+        GR_TRY(measure(b, in_exchange, (size_t)n, &x));
+        GR_TRY(measure(b, anywhere, (size_t)n, &s));
+        GR_TRY(measure(b, only_memory, (size_t)n, &f));
         if (gr_pg_rank(b->pg) == 0)
-            fprintf(out, "%10lld %9.1f %9.1f (%5.1f) %9.1f %9.1f (%5.1f) %9.1f %8.0f%%\n",
-                    (long long)n, x[0], x[1], factor * (double)n / x[0] * 1e-3, s[0], s[1],
-                    factor * (double)n / s[0] * 1e-3, f[0], 100 * f[0] / x[0]);
+            fprintf(out, "%10lld %9.1f %9.1f (%5.1f) %9.1f %9.1f (%5.1f) %9.1f %8.0f%% %9.1f\n",
+                    (long long)n, x.best, x.median, factor * (double)n / x.best * 1e-3, s.best,
+                    s.median, factor * (double)n / s.best * 1e-3, f.best, 100 * f.best / x.best,
+                    x.cpu);
     }
     return gr_pg_barrier(b->pg);
 }
