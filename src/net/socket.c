@@ -204,7 +204,26 @@ static bool is_self(int fd)
            memcmp(&mine, &theirs, n) == 0;
 }
 
-static gr_status connect_one(int *fd, const struct addrinfo *a, gr_deadline d)
+/* Refused only by sockets that are not TCP; the system's choice then does. */
+void gr_socket_near(int fd)
+{
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
+}
+
+void gr_socket_far(int fd)
+{
+    int fresh = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char usual[16] = "";
+    socklen_t n = sizeof(usual);
+
+    if (fresh < 0)
+        return;
+    if (getsockopt(fresh, IPPROTO_TCP, TCP_CONGESTION, usual, &n) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, usual, n);
+    close(fresh);
+}
+
+static gr_status connect_one(int *fd, const struct addrinfo *a, bool is_near, gr_deadline d)
 {
     int s = open_socket(a);
     gr_status st = GR_OK;
@@ -213,6 +232,8 @@ static gr_status connect_one(int *fd, const struct addrinfo *a, gr_deadline d)
 
     if (s < 0)
         return gr_fail(GR_ERR_IO, "socket: %s", strerror(errno));
+    if (is_near)
+        gr_socket_near(s);
     if (connect(s, a->ai_addr, a->ai_addrlen) != 0) {
         error = errno;
         if (error == EINPROGRESS) {
@@ -234,44 +255,61 @@ static gr_status connect_one(int *fd, const struct addrinfo *a, gr_deadline d)
     return st;
 }
 
-static gr_status try_connect(int *fd, const char *host, int port, gr_deadline d, bool *again)
+/* Where to, and how. */
+typedef struct target {
+    const char *host;
+    int port;
+    bool is_near;
+} target;
+
+static gr_status try_connect(int *fd, const target *t, gr_deadline d, bool *again)
 {
     struct addrinfo *list;
     gr_status st;
 
-    GR_TRY(resolve(&list, host, port, 0, again));
+    GR_TRY(resolve(&list, t->host, t->port, 0, again));
     *again = true;
     st = gr_fail(GR_ERR_IO, "no address");
     for (struct addrinfo *a = list; a && st != GR_OK; a = a->ai_next)
-        st = connect_one(fd, a, d);
+        st = connect_one(fd, a, t->is_near, d);
     freeaddrinfo(list);
     return st;
 }
 
-gr_status gr_socket_connect(int *fd, const char *host, int port, gr_deadline d)
+static gr_status connect_to(int *fd, const target *to, gr_deadline d)
 {
     int64_t start = gr_now_ns(), told = start;
     int pause_ms = FIRST_PAUSE_MS;
     bool again;
     gr_status st;
 
-    while ((st = try_connect(fd, host, port, d, &again)) != GR_OK) {
+    while ((st = try_connect(fd, to, d, &again)) != GR_OK) {
         int left = gr_deadline_left_ms(d);
         struct timespec t;
 
         if (left == 0 || !again)
-            return gr_wrap(st, "cannot connect to '%s' port %d after %.1f s", host, port,
+            return gr_wrap(st, "cannot connect to '%s' port %d after %.1f s", to->host, to->port,
                            (double)(gr_now_ns() - start) * 1e-9);
         t = (struct timespec){ 0, (long)(pause_ms < left ? pause_ms : left) * 1000000 };
         nanosleep(&t, NULL); /* a signal only makes the next try come earlier */
         if (gr_now_ns() - told > TELL_NS) {
             told = gr_now_ns();
-            gr_log(NET, INFO, "waiting for '%s' port %d, where nobody answers yet (%.0f s)", host,
-                   port, (double)(told - start) * 1e-9);
+            gr_log(NET, INFO, "waiting for '%s' port %d, where nobody answers yet (%.0f s)",
+                   to->host, to->port, (double)(told - start) * 1e-9);
         }
         pause_ms = 2 * pause_ms < LAST_PAUSE_MS ? 2 * pause_ms : LAST_PAUSE_MS;
     }
     return GR_OK;
+}
+
+gr_status gr_socket_connect(int *fd, const char *host, int port, gr_deadline d)
+{
+    return connect_to(fd, &(target){ host, port, false }, d);
+}
+
+gr_status gr_socket_connect_near(int *fd, const char *host, int port, gr_deadline d)
+{
+    return connect_to(fd, &(target){ host, port, true }, d);
 }
 
 gr_status gr_socket_send(int fd, const void *src, size_t n_bytes, gr_deadline d)

@@ -26,6 +26,16 @@ int gr_socket_port(int fd);
 /* Tries until somebody listens there or the deadline passes; names that do not resolve
  * yet are tried again too. */
 gr_status gr_socket_connect(int *fd, const char *host, int port, gr_deadline d) GR_MUST_CHECK;
+/* The same to a program on this machine: see gr_socket_near(). */
+gr_status gr_socket_connect_near(int *fd, const char *host, int port, gr_deadline d) GR_MUST_CHECK;
+
+/* Both ends are on one machine: no network whose rate is to be found out, so the plainest
+ * congestion control. One that paces (bbr, where the system is set so) spends a timer and an
+ * interrupt on every 64 KiB: 1.5 times the processor time. Before the connection is made, as
+ * a pacing socket stays one: of a listener, its connections inherit it. */
+void gr_socket_near(int fd);
+/* A connection from elsewhere to such a listener: what the system is set to. */
+void gr_socket_far(int fd);
 
 /* All of it, or a failure: GR_ERR_TIMEOUT, or GR_ERR_IO when the other side is gone. */
 gr_status gr_socket_send(int fd, const void *src, size_t n_bytes, gr_deadline d) GR_MUST_CHECK;
