@@ -153,6 +153,7 @@ static gr_status write_schedule(gr_engine *e, gr_job_work *w, const gr_pg_call *
                        .size = e->pg->size,
                        .hosts = e->hosts,
                        .piece_bytes = e->piece_bytes,
+                       .has_patience = e->wire->has_patience,
                        .elem_bytes = c->kind == GR_CALL_BARRIER ? 1 : gr_dtype_bytes(c->dtype) };
 
     if (c->kind == GR_CALL_ALLREDUCE || c->kind == GR_CALL_REDUCE ||

@@ -20,7 +20,8 @@ void gr_inboxes_destroy(gr_inbox *boxes, int n)
             gr_parcel *p = boxes[i].parcels;
 
             boxes[i].parcels = p->next;
-            gr_free(p);
+            if (p->bytes)
+                gr_free(p);
         }
     gr_free(boxes);
 }
@@ -54,7 +55,22 @@ static gr_msg *take_receive(gr_inbox *b, const gr_head *f)
     return NULL;
 }
 
-gr_status gr_inbox_open(gr_inbox *b, const gr_head *f, gr_place *place)
+static void put_parcel(gr_inbox *b, gr_parcel *p, const gr_head *f, char *bytes)
+{
+    *p = (gr_parcel){ .next = b->parcels, .frame = *f, .bytes = bytes };
+    b->parcels = p;
+}
+
+static void remove_parcel(gr_inbox *b, const gr_parcel *p)
+{
+    gr_parcel **at = &b->parcels;
+
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+}
+
+gr_status gr_inbox_open(gr_inbox *b, const gr_head *f, gr_parcel *late, gr_place *place)
 {
     gr_msg *m = take_receive(b, f);
     gr_parcel *p;
@@ -63,30 +79,39 @@ gr_status gr_inbox_open(gr_inbox *b, const gr_head *f, gr_place *place)
         *place = (gr_place){ .mem = m->mem, .msg = m };
         return check_length(m, f);
     }
+    if (late && (f->slot & GR_SLOT_PATIENT) && f->n_bytes > 0) {
+        put_parcel(b, late, f, NULL);
+        *place = (gr_place){ .parcel = late };
+        return GR_OK;
+    }
     p = (gr_parcel *)gr_malloc(sizeof(*p) + f->n_bytes); /* n_bytes was checked by head.c */
     if (!p)
         return GR_ERR_NOMEM;
-    p->frame = *f;
-    p->bytes = (char *)(p + 1);
-    p->is_whole = false;
-    p->wanted = NULL;
-    p->next = b->parcels;
-    b->parcels = p;
+    put_parcel(b, p, f, (char *)(p + 1));
     b->parcel_bytes += f->n_bytes;
     *place = (gr_place){ .mem = p->bytes, .parcel = p };
     return GR_OK;
 }
 
+bool gr_inbox_is_open(const gr_place *place)
+{
+    return place->mem || place->parcel->wanted;
+}
+
+void gr_inbox_admit(gr_inbox *b, gr_place *place)
+{
+    if (place->mem)
+        return;
+    remove_parcel(b, place->parcel);
+    *place = (gr_place){ .mem = place->parcel->wanted->mem, .msg = place->parcel->wanted };
+}
+
 static void hand_over(gr_inbox *b, gr_parcel *p, gr_msg *m)
 {
-    gr_parcel **at = &b->parcels;
-
     if (m->n_bytes > 0)
         memcpy(m->mem, p->bytes, m->n_bytes);
     m->is_done = true;
-    while (*at != p)
-        at = &(*at)->next;
-    *at = p->next;
+    remove_parcel(b, p);
     b->parcel_bytes -= p->frame.n_bytes;
     gr_free(p);
 }
@@ -113,6 +138,12 @@ gr_status gr_inbox_post(gr_inbox *b, gr_msg *m)
             hand_over(b, p, m);
         else
             p->wanted = m;
+        return GR_OK;
+    }
+    if (m->slot & GR_SLOT_PATIENT) { /* few at a time: not behind the many of the others */
+        m->next = b->first;
+        b->first = m;
+        b->last = b->last ? b->last : m;
         return GR_OK;
     }
     if (b->last)

@@ -12,7 +12,7 @@ typedef struct gr_parcel {
     gr_head frame;
     bool is_whole;
     gr_msg *wanted; /* the receive that came while the bytes did */
-    char *bytes;    /* right behind this struct */
+    char *bytes;    /* right behind this struct; NULL: a patient message, in its stream */
 } gr_parcel;
 
 typedef struct gr_inbox {
@@ -23,7 +23,7 @@ typedef struct gr_inbox {
 
 /* The place of one message while it comes in. */
 typedef struct gr_place {
-    char *mem;
+    char *mem;   /* NULL: a patient message that waits */
     gr_msg *msg; /* one of these two */
     gr_parcel *parcel;
 } gr_place;
@@ -31,8 +31,14 @@ typedef struct gr_place {
 GR_API gr_status gr_inboxes_create(gr_inbox **out, int n) GR_MUST_CHECK;
 GR_API void gr_inboxes_destroy(gr_inbox *boxes, int n);
 
-/* A head came. GR_ERR_FORMAT when the receive has another length. */
-GR_API gr_status gr_inbox_open(gr_inbox *b, const gr_head *f, gr_place *place) GR_MUST_CHECK;
+/* A head came. GR_ERR_FORMAT when the receive has another length. `late` is borrowed for a
+ * patient message without a receive; NULL: the wire has no patience. */
+GR_API gr_status gr_inbox_open(gr_inbox *b, const gr_head *f, gr_parcel *late,
+                               gr_place *place) GR_MUST_CHECK;
+/* False while a patient message waits for its receive. */
+bool gr_inbox_is_open(const gr_place *place);
+/* Its bytes may come now: gr_inbox_is_open() said so. */
+void gr_inbox_admit(gr_inbox *b, gr_place *place);
 /* Its bytes are complete. */
 GR_API void gr_inbox_close(gr_inbox *b, gr_place *place);
 /* A receive: is_done at once if its message is there. */

@@ -11,8 +11,8 @@ gr_status gr_sched_init(gr_sched *s, int n_ranks)
 {
     memset(s, 0, sizeof(*s));
     s->n_ranks = n_ranks;
-    s->n_out = (uint32_t *)gr_calloc((size_t)n_ranks, sizeof(*s->n_out));
-    s->n_in = (uint32_t *)gr_calloc((size_t)n_ranks, sizeof(*s->n_in));
+    s->n_out = (uint32_t *)gr_calloc(2 * (size_t)n_ranks, sizeof(*s->n_out));
+    s->n_in = (uint32_t *)gr_calloc(2 * (size_t)n_ranks, sizeof(*s->n_in));
     return s->n_out && s->n_in ? GR_OK : GR_ERR_NOMEM;
 }
 
@@ -30,10 +30,10 @@ void gr_sched_fini(gr_sched *s)
 void gr_sched_clear(gr_sched *s)
 {
     s->n_steps = s->n_folds = s->n_addresses = 0;
-    memset(s->n_out, 0, (size_t)s->n_ranks * sizeof(*s->n_out));
-    memset(s->n_in, 0, (size_t)s->n_ranks * sizeof(*s->n_in));
+    memset(s->n_out, 0, 2 * (size_t)s->n_ranks * sizeof(*s->n_out));
+    memset(s->n_in, 0, 2 * (size_t)s->n_ranks * sizeof(*s->n_in));
     s->status = GR_OK;
-    s->n_done = s->first_open = 0;
+    s->n_loose = s->loose_open = s->n_done = s->first_open = 0;
 }
 
 void gr_sched_rewind(gr_sched *s)
@@ -42,7 +42,8 @@ void gr_sched_rewind(gr_sched *s)
         s->steps[i].state = GR_STEP_TO_DO;
         s->steps[i].msg.is_done = false;
     }
-    s->n_done = s->first_open = 0;
+    s->n_done = s->loose_open = 0;
+    s->first_open = s->n_loose;
 }
 
 char *gr_sched_scratch(gr_sched *s, size_t n_bytes)
@@ -109,6 +110,36 @@ int gr_sched_recv(gr_sched *s, int peer, void *mem, size_t n_bytes, int need)
                      .msg = { .peer = peer, .mem = (char *)(uintptr_t)mem } };
 
     return add_messages(s, &step, &s->n_in[peer], n_bytes);
+}
+
+static int add_patient(gr_sched *s, gr_step *step, uint32_t *n)
+{
+    step->msg.slot = n[s->n_ranks + step->msg.peer]++ | GR_SLOT_PATIENT;
+    return add_step(s, step);
+}
+
+int gr_sched_send_patient(gr_sched *s, int peer, const void *mem, size_t n_bytes)
+{
+    gr_step step = { .kind = GR_STEP_SEND,
+                     .need = GR_NONE,
+                     .msg = { .peer = peer, .mem = (char *)(uintptr_t)mem, .n_bytes = n_bytes } };
+
+    return add_patient(s, &step, s->n_out);
+}
+
+int gr_sched_recv_patient(gr_sched *s, int peer, void *mem, size_t n_bytes, int need)
+{
+    gr_step step = { .kind = GR_STEP_RECV,
+                     .is_gate = need != GR_NONE,
+                     .need = need,
+                     .msg = { .peer = peer, .mem = (char *)mem, .n_bytes = n_bytes } };
+
+    return add_patient(s, &step, s->n_in);
+}
+
+void gr_sched_loosen(gr_sched *s)
+{
+    s->n_loose = s->first_open = s->n_steps;
 }
 
 int gr_sched_copy(gr_sched *s, void *dst, const void *src, size_t n_bytes, int need)
@@ -193,14 +224,29 @@ static gr_status begin(gr_sched *s, gr_step *step, gr_wire *w)
     return GR_OK;
 }
 
+static gr_status move_loose(gr_sched *s, gr_wire *w)
+{
+    if (s->n_loose > 0 && s->steps[0].state == GR_STEP_TO_DO)
+        for (int i = 0; i < s->n_loose; i++)
+            GR_TRY(begin(s, &s->steps[i], w));
+    for (; s->loose_open < s->n_loose && s->steps[s->loose_open].msg.is_done; s->loose_open++) {
+        s->steps[s->loose_open].state = GR_STEP_DONE;
+        s->n_done++;
+    }
+    return GR_OK;
+}
+
 /* Needs are earlier steps, so one pass finds everything that has become ready. */
 gr_status gr_sched_move(gr_sched *s, gr_wire *w)
 {
+    GR_TRY(move_loose(s, w));
     for (int i = s->first_open; i < s->n_steps; i++) {
         gr_step *step = &s->steps[i];
 
         if (step->state == GR_STEP_TO_DO && is_ready(s, step))
             GR_TRY(begin(s, step, w));
+        else if (step->state == GR_STEP_TO_DO && step->is_gate)
+            break;
         if (step->state == GR_STEP_UNDER_WAY && step->msg.is_done) {
             step->state = GR_STEP_DONE;
             s->n_done++;
@@ -218,11 +264,11 @@ bool gr_sched_is_done(const gr_sched *s)
 
 bool gr_sched_waits_for(const gr_sched *s, int rank)
 {
-    for (int i = s->first_open; i < s->n_steps; i++) {
+    for (int i = s->loose_open < s->n_loose ? s->loose_open : s->first_open; i < s->n_steps; i++) {
         const gr_step *step = &s->steps[i];
 
-        if (step->state != GR_STEP_DONE && step->kind <= GR_STEP_RECV && step->msg.peer == rank &&
-            (step->kind == GR_STEP_RECV || step->state == GR_STEP_UNDER_WAY))
+        if (step->state == GR_STEP_UNDER_WAY && !step->msg.is_done && step->kind <= GR_STEP_RECV &&
+            step->msg.peer == rank)
             return true;
     }
     return false;

@@ -64,7 +64,12 @@ static gr_status begin_message(gr_stream *s, gr_wire *w, int peer)
     if (s->in.type != GR_HEAD_MESSAGE)
         return gr_fail(GR_ERR_FORMAT, "a message of type %d among data", (int)s->in.type);
     GR_TRY(w->user.frame(w->user.arg, peer, &s->in, ""));
-    return gr_inbox_open(&w->inboxes[peer], &s->in, &s->place);
+    return gr_inbox_open(&w->inboxes[peer], &s->in, w->has_patience ? &s->late : NULL, &s->place);
+}
+
+bool gr_stream_is_held(const gr_stream *s)
+{
+    return s->in_at >= GR_HEAD_BYTES && !gr_inbox_is_open(&s->place);
 }
 
 gr_status gr_stream_in(gr_stream *s, const gr_pipe *p, gr_wire *w, int peer, bool *moved)
@@ -75,9 +80,14 @@ gr_status gr_stream_in(gr_stream *s, const gr_pipe *p, gr_wire *w, int peer, boo
     while (budget > 0 && (s->in_at > 0 || !gr_inbox_is_full(box))) {
         bool is_head = s->in_at < GR_HEAD_BYTES;
         size_t body_at = is_head ? 0 : s->in_at - GR_HEAD_BYTES;
-        ssize_t n = is_head ? p->read(p->arg, s->in_head + s->in_at, GR_HEAD_BYTES - s->in_at)
-                            : p->read(p->arg, s->place.mem + body_at, s->in.n_bytes - body_at);
+        ssize_t n;
 
+        if (gr_stream_is_held(s))
+            return GR_OK;
+        if (!is_head)
+            gr_inbox_admit(box, &s->place);
+        n = is_head ? p->read(p->arg, s->in_head + s->in_at, GR_HEAD_BYTES - s->in_at)
+                    : p->read(p->arg, s->place.mem + body_at, s->in.n_bytes - body_at);
         if (n < 0)
             return gr_fail(GR_ERR_IO, "%s", strerror((int)-n));
         if (n == 0)

@@ -26,9 +26,12 @@ typedef struct gr_stream {
     size_t in_at; /* bytes of the incoming message, its head included */
     gr_head in;
     gr_place place;
+    gr_parcel late; /* the incoming message while it waits */
 } gr_stream;
 
 void gr_stream_send(gr_stream *s, gr_msg *m);
+/* A patient message holds up the stream: there is no use in reading on. */
+bool gr_stream_is_held(const gr_stream *s);
 /* *moved when a byte was. GR_ERR_IO with the system's reason. */
 gr_status gr_stream_out(gr_stream *s, const gr_pipe *p, bool *moved) GR_MUST_CHECK;
 /* Messages for w->inboxes[peer]; heads go to the wire's user first. */

@@ -6,6 +6,13 @@
  * name where its bytes go (inbox.h), so messages of several calls may overtake each other.
  * Wires over byte streams (rings in shared memory, sockets) share gr_stream (stream.h).
  *
+ * Patient messages, on wires that have patience: one that nobody asked for yet stays where it
+ * is, in the system's buffers, and holds up what follows it in its stream, so its receiver
+ * needs no more memory than it posts receives for. They have streams of their own. Nothing
+ * can block for ever as long as (1) the sends of a call are given to the wire when the call
+ * begins, so that in each such stream the messages of earlier calls come first, and (2) their
+ * receives are posted in the order of the sends, each needing only earlier ones.
+ *
  * Threads: the group's.
  */
 #ifndef GR_COMM_WIRE_H
@@ -17,6 +24,9 @@
 #include <stdbool.h>
 
 typedef struct gr_wire gr_wire;
+
+/* Patient messages are counted apart, with this bit. */
+#define GR_SLOT_PATIENT ((uint32_t)1 << 31)
 
 /* A send or a receive. Lent to the wire until is_done. */
 typedef struct gr_msg {
@@ -66,6 +76,7 @@ struct gr_wire {
     gr_wire_user user;            /* set by the engine */
     struct gr_inbox *inboxes;     /* one per rank; owned */
     bool may_spin;                /* every rank of this host has a core */
+    bool has_patience;            /* the same on all ranks; else patient messages are as others */
     const char *address;          /* of this host, for sub-groups; NULL: not known */
     bool is_threads;              /* ranks are threads of one process */
     const struct gr_hosts *hosts; /* NULL: one host, or not known; lives as long as the wire */

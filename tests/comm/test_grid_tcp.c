@@ -57,9 +57,18 @@ static void with_algorithm(const char *names, int n_ranks)
     unsetenv("GR_COMM_ALGO");
 }
 
+static void with_streams(const char *n)
+{
+    setenv("GR_TCP_STREAMS", n, 1);
+    in_pieces(3);
+    unsetenv("GR_TCP_STREAMS");
+}
+
 int main(void)
 {
     with_transport("tcp");
+    with_streams("1"); /* without patience */
+    with_streams("5");
     with_algorithm("all-reduce=chain,reduce=shares,all-gather=ring,broadcast=chain", 3);
     with_algorithm("all-reduce=all,reduce=root,broadcast=tree", 4);
     with_algorithm("all-reduce=shares", 4);

@@ -37,23 +37,39 @@ static gr_status on_head(void *arg, int peer, const gr_head *h, const char *text
     return GR_OK;
 }
 
-/* A receive waits for the first message, the others become parcels. */
+/* A patient message holds up the stream: its receive comes now. */
+static bool post_held(gr_wire *w, const gr_stream *in, gr_msg *m, const gr_what *what)
+{
+    *m = (gr_msg){ .peer = 1, .slot = in->in.slot, .seq = in->in.seq, .what = what, .label = "" };
+    m->n_bytes = in->in.n_bytes;
+    m->mem = (char *)malloc(m->n_bytes);
+    return m->mem && gr_inbox_post(&w->inboxes[1], m) == GR_OK && !gr_stream_is_held(in);
+}
+
+/* A receive waits for the first message; the others become parcels, or wait if they can. */
 static void stream(const uint8_t *data, size_t size, size_t piece)
 {
-    gr_wire w = { .size = 2, .user = { NULL, on_head } };
+    gr_wire w = { .size = 2, .user = { NULL, on_head }, .has_patience = piece % 2 == 0 };
     source s = { data, size, piece ? piece : 1000 };
     gr_pipe p = { .arg = &s, .read = feed };
     gr_what what = { .kind = GR_CALL_ALLREDUCE };
     char *mem = (char *)malloc(16);
     gr_msg m = { .peer = 1, .mem = mem, .n_bytes = 16, .what = &what, .label = "" };
+    gr_msg held = { .mem = NULL };
     gr_stream in = { .in_at = 0 };
     bool moved = false;
 
     if (!mem || gr_inboxes_create(&w.inboxes, 2) != GR_OK ||
         gr_inbox_post(&w.inboxes[1], &m) != GR_OK)
         abort();
-    while (s.left > 0 && gr_stream_in(&in, &p, &w, 1, &moved) == GR_OK)
-        ;
+    while (s.left > 0 && gr_stream_in(&in, &p, &w, 1, &moved) == GR_OK) {
+        if (!gr_stream_is_held(&in))
+            continue;
+        free(held.mem);
+        if (!post_held(&w, &in, &held, &what))
+            abort();
+    }
+    free(held.mem);
     gr_inboxes_destroy(w.inboxes, 2);
     free(mem);
 }

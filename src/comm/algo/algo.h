@@ -27,6 +27,7 @@ typedef struct gr_algo_args {
     gr_hosts hosts;
     size_t elem_bytes;
     size_t piece_bytes;
+    bool has_patience; /* of the wire */
 } gr_algo_args;
 
 typedef gr_status gr_algo_fn(const gr_algo_args *a);

@@ -15,6 +15,13 @@
  *   two steps, 2 n (W - 1) / W bytes out per rank, as a ring; pieces of a share flow, so
  *   the first results go out while the last raw elements still come in.
  *   Counts below W leave some shares empty.
+ *
+ *   Raw elements are patient messages (wire.h): on wires that have patience they come into
+ *   a small window, DEPTH pieces of each rank, which stays in the processor's cache from the
+ *   copy out of the system's buffers to the sum and from there to the next piece:
+ *
+ *       places   0     1     0     1
+ *       pieces   0     1     2     3 ...     piece i + DEPTH waits for the sum of piece i
  */
 #include "comm/algo/algo.h"
 
@@ -35,18 +42,22 @@ void gr_share(size_t n, size_t elem_bytes, int k, int n_shares, size_t *lo, size
     *hi = gr_least((i * each + (i < rest ? i : rest) + each + (i < rest)) * per_line, n);
 }
 
-/* Room for the other ranks' elements, each `stride` bytes after the one before, and behind
- * them for one more. */
+#define DEPTH        2
+#define WINDOW_BYTES ((size_t)1 << 20) /* of all ranks together: half a second-level cache */
+#define LEAST_PIECE  ((size_t)32 << 10)
+
+/* Room for the other ranks' elements, each `stride` bytes after the one before. */
 typedef struct terms {
     const void **src; /* one address per rank, for the fold that is being written */
     char *room;
     size_t stride;
 } terms;
 
-static gr_status begin_terms(const gr_algo_args *a, terms *t, size_t n_elem)
+/* `more` bytes follow the room. */
+static gr_status begin_terms(const gr_algo_args *a, terms *t, size_t n_elem, size_t more)
 {
     t->stride = (n_elem * a->elem_bytes + 63) & ~(size_t)63;
-    t->room = gr_sched_scratch(a->sched, (size_t)a->size * t->stride);
+    t->room = gr_sched_scratch(a->sched, (size_t)(a->size - 1) * t->stride + more);
     t->src = (const void **)gr_calloc((size_t)a->size, sizeof(*t->src));
     return t->room && t->src ? GR_OK : GR_ERR_NOMEM;
 }
@@ -85,7 +96,7 @@ gr_status gr_algo_sum_all(const gr_algo_args *a)
     stretch x = { .own = (const char *)a->call->src, .dst = a->call->dst, .n = n };
     int lo = a->sched->n_steps;
     terms t = { NULL, NULL, 0 };
-    gr_status st = begin_terms(a, &t, n);
+    gr_status st = begin_terms(a, &t, n, 0);
 
     for (int k = 1; k < a->size && st == GR_OK; k++) {
         int to = (a->rank + k) % a->size, from = (a->rank + a->size - k) % a->size;
@@ -112,7 +123,7 @@ gr_status gr_algo_reduce_root(const gr_algo_args *a)
         gr_sched_send(a->sched, a->call->root, a->call->src, n_bytes, GR_NONE);
         return GR_OK;
     }
-    st = begin_terms(a, &t, n);
+    st = begin_terms(a, &t, n, 0);
     for (int r = 0; r < a->size && st == GR_OK; r++)
         if (r != a->rank)
             gr_sched_recv(a->sched, r, place_of(a, &t, r), n_bytes, GR_NONE);
@@ -127,8 +138,24 @@ typedef struct shares {
     const gr_algo_args *a;
     terms t;
     size_t (*share)(const gr_algo_args *a, int k, size_t *first); /* returns its count */
-    char *result; /* where my share goes; NULL: into the room */
+    char *result;     /* where my share goes; NULL: into the room */
+    size_t piece;     /* elements */
+    int folds[DEPTH]; /* the last ones written, by place in the window */
 } shares;
+
+static shares make_shares(const gr_algo_args *a,
+                          size_t (*share)(const gr_algo_args *a, int k, size_t *first))
+{
+    size_t window = (WINDOW_BYTES / DEPTH / (size_t)a->size) & ~(size_t)63;
+    size_t n_bytes = a->has_patience
+                         ? gr_least(a->piece_bytes, window > LEAST_PIECE ? window : LEAST_PIECE)
+                         : a->piece_bytes;
+    shares s = { .a = a, .share = share, .piece = n_bytes / a->elem_bytes };
+
+    for (int i = 0; i < DEPTH; i++)
+        s.folds[i] = GR_NONE;
+    return s;
+}
 
 static size_t whole_share(const gr_algo_args *a, int k, size_t *first)
 {
@@ -149,58 +176,77 @@ static size_t block_share(const gr_algo_args *a, int k, size_t *first)
 static void send_raw(const shares *s)
 {
     const gr_algo_args *a = s->a;
-    size_t piece = gr_piece_elems(a), longest = 0, first;
+    size_t longest = 0, first;
 
     for (int k = 0; k < a->size; k++) {
         size_t n = s->share(a, k, &first);
 
         longest = n > longest ? n : longest;
     }
-    for (size_t at = 0; at < longest; at += piece)
+    for (size_t at = 0; at < longest; at += s->piece)
         for (int k = 1; k < a->size; k++) {
             int to = (a->rank + k) % a->size;
             size_t n = s->share(a, to, &first);
 
             if (at < n)
-                gr_sched_send(a->sched, to,
-                              (const char *)a->call->src + (first + at) * a->elem_bytes,
-                              gr_least(piece, n - at) * a->elem_bytes, GR_NONE);
+                gr_sched_send_patient(a->sched, to,
+                                      (const char *)a->call->src + (first + at) * a->elem_bytes,
+                                      gr_least(s->piece, n - at) * a->elem_bytes);
         }
 }
 
 /* My share: raw elements in, sum. The fold of a piece is the last of its steps. */
-static int sum_piece(const shares *s, size_t at, size_t n)
+static int sum_piece(shares *s, size_t at, size_t n)
 {
     const gr_algo_args *a = s->a;
-    size_t bytes_at = at * a->elem_bytes, first;
+    size_t place = at / s->piece % DEPTH, first;
     int lo = a->sched->n_steps;
-    stretch x = { .at = bytes_at, .dst = s->result + bytes_at, .n = n };
+    stretch x = { .at = (a->has_patience ? place * s->piece : at) * a->elem_bytes,
+                  .dst = s->result + at * a->elem_bytes,
+                  .n = n };
 
     s->share(a, a->rank, &first);
     x.own = (const char *)a->call->src + (first + at) * a->elem_bytes;
     for (int k = 1; k < a->size; k++) {
         int from = (a->rank + a->size - k) % a->size;
 
-        gr_sched_recv(a->sched, from, place_of(a, &s->t, from) + bytes_at, n * a->elem_bytes,
-                      GR_NONE);
+        gr_sched_recv_patient(a->sched, from, place_of(a, &s->t, from) + x.at, n * a->elem_bytes,
+                              a->has_patience ? s->folds[place] : GR_NONE);
     }
-    return add_sum(a, &s->t, &x, lo);
+    s->folds[place] = add_sum(a, &s->t, &x, lo);
+    return s->folds[place];
+}
+
+/* Share k's finished pieces, from the rank that summed them into dst. */
+static void take_result(const shares *s, int k)
+{
+    const gr_algo_args *a = s->a;
+    size_t first, n = s->share(a, k, &first);
+
+    for (size_t at = 0; at < n; at += s->piece)
+        gr_sched_recv(a->sched, k, (char *)a->call->dst + (first + at) * a->elem_bytes,
+                      gr_least(s->piece, n - at) * a->elem_bytes, GR_NONE);
 }
 
 typedef void after_piece(const shares *s, size_t at, size_t n, int fold);
 
-static gr_status sum_shares(shares *s, after_piece *after)
+/* takes: this rank gets the other shares' results. */
+static gr_status sum_shares(shares *s, bool takes, after_piece *after)
 {
     const gr_algo_args *a = s->a;
-    size_t piece = gr_piece_elems(a), first, n = s->share(a, a->rank, &first);
-    gr_status st = begin_terms(a, &s->t, n);
+    size_t first, n = s->share(a, a->rank, &first);
+    size_t window = a->has_patience ? gr_least(n, DEPTH * s->piece) : n;
+    gr_status st = begin_terms(a, &s->t, window, s->result ? 0 : n * a->elem_bytes);
 
-    if (st == GR_OK)
-        send_raw(s);
     if (st == GR_OK && !s->result)
         s->result = s->t.room + (size_t)(a->size - 1) * s->t.stride;
-    for (size_t at = 0; at < n && st == GR_OK; at += piece) {
-        size_t m = gr_least(piece, n - at);
+    if (st == GR_OK)
+        send_raw(s);
+    for (int k = 1; k < a->size && takes && st == GR_OK; k++)
+        take_result(s, (a->rank + a->size - k) % a->size);
+    gr_sched_loosen(a->sched);
+    for (size_t at = 0; at < n && st == GR_OK; at += s->piece) {
+        size_t m = gr_least(s->piece, n - at);
         int fold = sum_piece(s, at, m);
 
         if (after)
@@ -226,48 +272,33 @@ static void to_root(const shares *s, size_t at, size_t n, int fold)
                       n * s->a->elem_bytes, fold);
 }
 
-/* Share k's finished pieces, from the rank that summed them into dst. */
-static void take_result(const gr_algo_args *a, int k)
-{
-    size_t piece = gr_piece_elems(a), first, n = whole_share(a, k, &first);
-
-    for (size_t at = 0; at < n; at += piece)
-        gr_sched_recv(a->sched, k, (char *)a->call->dst + (first + at) * a->elem_bytes,
-                      gr_least(piece, n - at) * a->elem_bytes, GR_NONE);
-}
-
 /* In place nothing is overwritten too early: share k's sum comes back only after rank k
  * has all of this rank's elements of it. */
 gr_status gr_algo_sum_shares(const gr_algo_args *a)
 {
-    shares s = { .a = a, .share = whole_share };
+    shares s = make_shares(a, whole_share);
     size_t first;
 
     whole_share(a, a->rank, &first);
     s.result = (char *)a->call->dst + first * a->elem_bytes;
-    GR_TRY(sum_shares(&s, to_all));
-    for (int k = 1; k < a->size; k++)
-        take_result(a, (a->rank + a->size - k) % a->size);
-    return GR_OK;
+    return sum_shares(&s, true, to_all);
 }
 
 gr_status gr_algo_reduce_shares(const gr_algo_args *a)
 {
     bool is_root = a->rank == a->call->root;
-    shares s = { .a = a, .share = whole_share };
+    shares s = make_shares(a, whole_share);
     size_t first;
 
     whole_share(a, a->rank, &first);
     s.result = is_root ? (char *)a->call->dst + first * a->elem_bytes : NULL;
-    GR_TRY(sum_shares(&s, to_root));
-    for (int k = 1; k < a->size && is_root; k++)
-        take_result(a, (a->rank + a->size - k) % a->size);
-    return GR_OK;
+    return sum_shares(&s, is_root, to_root);
 }
 
 gr_status gr_algo_reduce_scatter(const gr_algo_args *a)
 {
-    shares s = { .a = a, .share = block_share, .result = (char *)a->call->dst };
+    shares s = make_shares(a, block_share);
 
-    return sum_shares(&s, NULL);
+    s.result = (char *)a->call->dst;
+    return sum_shares(&s, false, NULL);
 }

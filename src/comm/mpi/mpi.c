@@ -148,7 +148,7 @@ static gr_status take_message(mpi_wire *v, int peer)
     if (!t)
         return GR_ERR_NOMEM;
     t->peer = peer;
-    GR_TRY(gr_inbox_open(&v->wire.inboxes[peer], &h, &t->place));
+    GR_TRY(gr_inbox_open(&v->wire.inboxes[peer], &h, NULL, &t->place));
     if (h.n_bytes > 0)
         GR_TRY(check(MPI_Irecv(t->place.mem, (int)h.n_bytes, MPI_BYTE, peer, TAG_BYTES, v->comm,
                                &t->request[t->n_requests++]),

@@ -67,7 +67,8 @@ static gr_status call_rank(joining *j, int rank)
 
         h.stream = i;
         mesh_hello_put(bytes, &h);
-        st = gr_socket_connect(place_of(p, i), p->card.address, p->card.port, j->deadline);
+        st = (mesh_is_near(j->m, rank) ? gr_socket_connect_near : gr_socket_connect)(
+            place_of(p, i), p->card.address, p->card.port, j->deadline);
         if (st == GR_OK)
             st = gr_socket_send(*place_of(p, i), bytes, sizeof(bytes), j->deadline);
     }
@@ -101,6 +102,8 @@ static gr_status admit(joining *j, guest *g)
         refuse(g, "this rank is connected already");
         return GR_OK;
     }
+    if (!mesh_is_near(j->m, h.rank))
+        gr_socket_far(g->fd);
     *place = g->fd;
     g->fd = -1;
     j->n_missing--;

@@ -23,6 +23,13 @@ const char *mesh_name(const mesh *m, int rank, char *text, size_t n_bytes)
     return text;
 }
 
+bool mesh_is_near(const mesh *m, int rank)
+{
+    const char *mine = m->peers[m->wire.rank].card.machine;
+
+    return mine[0] && strcmp(mine, m->peers[rank].card.machine) == 0;
+}
+
 /* ---- sockets as pipes ---- */
 
 static ssize_t socket_write(void *arg, const struct iovec *parts, int n_parts)
@@ -59,8 +66,11 @@ static void mesh_send(gr_wire *w, gr_msg *msg)
 {
     mesh_peer *p = &((mesh *)w)->peers[msg->peer];
     unsigned n = p->out_ring ? 1 : (unsigned)((mesh *)w)->n_streams;
-    unsigned i = msg->n_bytes <= SMALL_BYTES ? 0 : p->next_stream++ % n;
+    unsigned n_other = w->has_patience ? n - n / 2 : n; /* the rest is for patient messages */
+    unsigned i = msg->n_bytes <= SMALL_BYTES ? 0 : p->next_stream++ % n_other;
 
+    if (w->has_patience && (msg->slot & GR_SLOT_PATIENT))
+        i = n_other + p->next_patient++ % (n / 2);
     gr_stream_send(&p->streams[i].stream, msg);
 }
 
@@ -105,21 +115,21 @@ static int list_polls(mesh *m)
 {
     int n = 0;
 
-    for (int r = 0; r < m->wire.size; r++) {
+    for (int k = 1; k < m->wire.size; k++) {
+        int r = (m->wire.rank + k) % m->wire.size;
         mesh_peer *p = &m->peers[r];
         bool reads = !gr_inbox_is_full(&m->wire.inboxes[r]);
 
-        if (r == m->wire.rank)
-            continue;
         m->polls[n++] = (struct pollfd){ .fd = p->control,
                                          .events = (short)(POLLIN | (p->n_out ? POLLOUT : 0)) };
         for (int i = 0; i < m->n_streams; i++) {
             mesh_stream *s = &p->streams[i];
+            bool in = (reads || s->stream.in_at) && !gr_stream_is_held(&s->stream);
+            short events =
+                (short)((in ? POLLIN : 0) | (s->stream.first && s->is_full ? POLLOUT : 0));
 
-            m->polls[n++] =
-                (struct pollfd){ .fd = s->fd,
-                                 .events = (short)((reads || s->stream.in_at ? POLLIN : 0) |
-                                                   (s->stream.first && s->is_full ? POLLOUT : 0)) };
+            /* Nothing wanted: not even a hang-up, which would wake at once, again and again. */
+            m->polls[n++] = (struct pollfd){ .fd = events ? s->fd : -1, .events = events };
         }
     }
     return n;
@@ -143,11 +153,10 @@ static gr_status mesh_move(gr_wire *w, bool *moved)
 
     if (poll(m->polls, (nfds_t)n, 0) < 0 && errno != EINTR)
         return gr_fail(GR_ERR_IO, "poll: %s", strerror(errno));
-    for (int r = 0; r < w->size; r++) {
+    for (int k = 1; k < w->size; k++) { /* not all to the same rank first */
+        int r = (w->rank + k) % w->size;
         mesh_peer *p = &m->peers[r];
 
-        if (r == w->rank)
-            continue;
         if (m->polls[at++].revents)
             GR_TRY(mesh_control_move(m, r, moved));
         for (int i = 0; i < (p->out_ring ? 1 : m->n_streams); i++) /* rings are one stream */

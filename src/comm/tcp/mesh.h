@@ -51,6 +51,7 @@ typedef struct mesh_card {
     char address[GR_HOST_TEXT];
     char host[MESH_HOST]; /* its name, for messages */
     char host_id[160];    /* equal on ranks that share memory */
+    char machine[48];     /* equal on ranks under one kernel; "": not known */
     char why[160];        /* when it is not ok */
 } mesh_card;
 
@@ -64,7 +65,7 @@ typedef struct mesh_stream {
 
 typedef struct mesh_peer {
     mesh_stream streams[MESH_STREAMS];
-    unsigned next_stream;
+    unsigned next_stream, next_patient;
     int control; /* -1: closed */
     uint8_t in[GR_HEAD_BYTES + GR_HEAD_TEXT];
     size_t in_at;
@@ -97,6 +98,9 @@ void mesh_destroy(gr_wire *w);
 /* "rank 2 (process 17 on 'b')" */
 #define MESH_NAME 120
 const char *mesh_name(const mesh *m, int rank, char *text, size_t n_bytes);
+
+/* Both under one kernel: between them is no network. */
+bool mesh_is_near(const mesh *m, int rank);
 
 /* connect.c: connects all pairs. `listener` is closed in any case. */
 gr_status mesh_connect(mesh *m, int listener, const uint8_t *token, gr_deadline d) GR_MUST_CHECK;

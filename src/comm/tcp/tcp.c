@@ -7,6 +7,7 @@
 #include "comm/tcp/mesh.h"
 #include "net/interface.h"
 #include "net/ports.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +18,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define CARD_VERSION 1u
+#define CARD_VERSION 2u
 #define FEW_RANKS    16 /* up to here a pair has two streams */
+#define BOOT_ID      "/proc/sys/kernel/random/boot_id"
 
 static void read_text(const char *path, bool is_link, char *text, size_t n_bytes)
 {
@@ -41,7 +43,7 @@ void gr_host_identity(char *id, size_t id_bytes, char *name, size_t name_bytes)
     if (gethostname(name, name_bytes) != 0)
         name[0] = '\0';
     name[name_bytes - 1] = '\0';
-    read_text("/proc/sys/kernel/random/boot_id", false, boot, sizeof(boot));
+    read_text(BOOT_ID, false, boot, sizeof(boot));
     read_text("/proc/self/ns/pid", true, space, sizeof(space));
     if (given && *given)
         snprintf(id, id_bytes, "%s", given);
@@ -91,6 +93,7 @@ static gr_status fill_card(mesh *m, const gr_meet *meet, const gr_pg_config *con
     c->pid = (int32_t)getpid();
     c->n_streams = m->n_streams;
     gr_host_identity(c->host_id, sizeof(c->host_id), c->host, sizeof(c->host));
+    read_text(BOOT_ID, false, c->machine, sizeof(c->machine));
     if (k > 0)
         snprintf(c->host_id, sizeof(c->host_id), "pretended %d", meet->rank / k);
     GR_TRY(gr_interface_address(by_name));
@@ -100,6 +103,7 @@ static gr_status fill_card(mesh *m, const gr_meet *meet, const gr_pg_config *con
                                 : "127.0.0.1");
     GR_TRY(gr_port_range_from_env(&range));
     GR_TRY(gr_port_listen(listener, m->address, 0, range, &port));
+    gr_socket_near(*listener); /* who comes from elsewhere is treated so when it greets */
     c->port = port;
     snprintf(c->address, sizeof(c->address), "%s", m->address);
     if (getrandom(c->nonce, sizeof(c->nonce), 0) != (ssize_t)sizeof(c->nonce))
@@ -122,6 +126,7 @@ static gr_status read_cards(mesh *m, char **all, const size_t *sizes)
         memcpy(c, all[r], sizeof(*c));
         c->address[sizeof(c->address) - 1] = c->host[sizeof(c->host) - 1] = '\0';
         c->host_id[sizeof(c->host_id) - 1] = c->why[sizeof(c->why) - 1] = '\0';
+        c->machine[sizeof(c->machine) - 1] = '\0';
         if (c->version != CARD_VERSION || c->port < 0 || c->port > 65535)
             return gr_fail(GR_ERR_FORMAT, "rank %d is of another version", r);
         if (!c->is_ok)
@@ -236,6 +241,7 @@ static gr_status make(gr_wire **out, gr_meet *meet, const gr_pg_config *config, 
         return st;
     m->n_streams = stream_count(meet->size);
     m->has_rings = has_rings;
+    m->wire.has_patience = !has_rings && m->n_streams > 1;
     st = join(m, meet, config);
     if (st != GR_OK) {
         gr_error e;
