@@ -308,8 +308,33 @@ static void test_meanings(void)
     GR_CHECK_STR(o->resume, "auto");
 }
 
+/* A value where a group stands, and the name of a group as a flag. */
+static void test_groups(void)
+{
+    static const char *const groups[] = { "train: false",   "train: true",      "test: no",
+                                          "train: [1, 2]",  "checkpoint: true", "dataloader: 4",
+                                          "logging: debug", "training: off" };
+
+    for (int i = 0; i < N(groups); i++) {
+        char text[64];
+
+        snprintf(text, sizeof(text), "seed: 1\n%s\n", groups[i]);
+        GR_CHECK_FAILS(config_parse_file(text, ""), GR_ERR_ARG, "test_config.yaml:2: '");
+        GR_CHECK(strstr(gr_error_message(), "is a group of settings; write them below it"));
+    }
+    GR_CHECK_OK(config_parse_file("checkpoint: some/run\ndistributed: true\nearly_stopping: true\n"
+                                  "ddp:\ntrain:\n",
+                                  ""));
+    GR_CHECK_STR(o->checkpoint, "some/run");
+    GR_CHECK_EQ(o->patience, 10);
+    GR_CHECK_FAILS(config_parse("--dataloader 4"), GR_ERR_ARG,
+                   "flag '--dataloader' is a group of settings; give one of them: "
+                   "--dataloader.num_workers, --dataloader.");
+}
+
 int main(void)
 {
+    test_groups();
     test_table();
     test_guide_commands();
     test_guide_003();

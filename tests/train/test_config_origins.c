@@ -102,7 +102,7 @@ static void test_wrong(void)
           "others; take it out and set WANDB_API_KEY in the environment instead" },
         { "huggingface:\n  token: sekrit\n", "",
           "test_config.yaml:2: 'huggingface.token': is a secret" },
-        { "train: 5\n", "", "test_config.yaml:1: 'train': '5' is neither 'true' nor 'false'" },
+        { "train: 5\n", "", "test_config.yaml:1: 'train: 5': 'train' is a group of settings" },
         { "output_dir: \"\"\n", "", "test_config.yaml:1: 'output_dir': is empty" },
     };
 

@@ -1,9 +1,18 @@
 /* Settings from a file: the tree is walked, and each leaf finds its slot by its dotted path. */
 #include "train/config/settings.h"
+#include "train/config/value.h"
 
 #include <string.h>
 
 static gr_status put_map(gr_settings *s, const gr_tree *map, const char *above);
+
+static gr_status fail_group(const gr_tree *t, const gr_origin *from)
+{
+    return gr_fail(GR_ERR_ARG,
+                   "%s:%d: '%s: %s': '%s' is a group of settings; write them below it, indented, "
+                   "as 'name: value'",
+                   from->file, from->line, from->name, gr_scalar_show(t), from->name);
+}
 
 static gr_status put_group(gr_settings *s, const gr_tree *t, const gr_origin *from)
 {
@@ -11,10 +20,24 @@ static gr_status put_group(gr_settings *s, const gr_tree *t, const gr_origin *fr
         return put_map(s, t, from->name);
     if (t->type == GR_TREE_NULL) /* all that was in it is commented out */
         return GR_OK;
-    return gr_fail(GR_ERR_ARG,
-                   "%s:%d: '%s' is a group of settings; write them below it, indented, as "
-                   "'name: value'",
-                   from->file, from->line, from->name);
+    return fail_group(t, from);
+}
+
+/*
+ * A group's name may be a flag's too: "train" is a group, and --train says what to do. In a file
+ * `train: false` can only be meant for the group, unless the flag's setting is in it (`wandb:
+ * true` is wandb.enabled).
+ */
+static bool is_for_group(const gr_settings *s, const gr_way *way, const gr_tree *t,
+                         const char *path)
+{
+    bool yes;
+
+    if (!gr_settings_is_group(s, path) ||
+        gr_settings_group_has(s, path, s->slots[way->slot].key->name))
+        return false;
+    return t->type == GR_TREE_LIST || (way->alias.on && way->alias.off) ||
+           gr_scalar_bool(t, &yes) == NULL;
 }
 
 /* A group that nobody knows may hold a secret: that is the worse of the two. */
@@ -43,6 +66,8 @@ static gr_status put_entry(gr_settings *s, const gr_tree_entry *e, const char *p
     bool is_map = e->value->type == GR_TREE_MAP;
     bool is_empty = e->value->type == GR_TREE_NULL && e->value->empty;
 
+    if (way && !is_tree && !is_map && !is_empty && is_for_group(s, way, e->value, path))
+        return fail_group(e->value, &from);
     if (way && (is_tree || !is_map) && !(is_empty && gr_settings_is_group(s, path)))
         return gr_settings_put(s, way, e->value, &from);
     if (gr_settings_is_group(s, path))

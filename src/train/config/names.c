@@ -41,13 +41,28 @@ const gr_way *gr_settings_way(const gr_settings *s, const char *name, size_t n_n
     return canonical(s, name, n_name, wanted) ? gr_settings_find(s, wanted) : NULL;
 }
 
+/* "scheduler" to "train.lr_scheduler."; false: too long. */
+static bool group_name(const gr_settings *s, const char *name, char out[MAX_NAME])
+{
+    char dotted[MAX_NAME];
+
+    return snprintf(dotted, sizeof(dotted), "%s.", name) < (int)sizeof(dotted) &&
+           canonical(s, dotted, strlen(dotted) + 1, out);
+}
+
+bool gr_settings_group_has(const gr_settings *s, const char *group, const char *key)
+{
+    char wanted[MAX_NAME];
+
+    return group_name(s, group, wanted) && strncmp(key, wanted, strlen(wanted)) == 0;
+}
+
 bool gr_settings_is_group(const gr_settings *s, const char *name)
 {
-    char dotted[MAX_NAME], wanted[MAX_NAME];
+    char wanted[MAX_NAME];
     size_t n;
 
-    if (snprintf(dotted, sizeof(dotted), "%s.", name) >= (int)sizeof(dotted) ||
-        !canonical(s, dotted, strlen(dotted) + 1, wanted))
+    if (!group_name(s, name, wanted))
         return false;
     n = strlen(wanted);
     for (int i = 0; i < s->n_ways; i++)
@@ -163,6 +178,22 @@ static gr_status fail_unknown(const gr_origin *from, const char *near)
                    from->line, what, from->name);
 }
 
+/* --model resnet18: the beginning of several names. */
+static gr_status fail_group_flag(const gr_settings *s, const gr_origin *from, const char *name)
+{
+    const char *found[3] = { NULL };
+    int k = 0;
+
+    for (int i = 0; i < s->n_slots && k < 3; i++)
+        if (gr_settings_group_has(s, name, s->slots[i].key->name))
+            found[k++] = s->slots[i].key->name;
+    return gr_fail(GR_ERR_ARG,
+                   "flag '%s' is a group of settings; give one of them: --%s%s%s%s%s ...; 'gradus "
+                   "help keys' lists all",
+                   from->name, k > 0 ? found[0] : "group.name", k > 1 ? ", --" : "",
+                   k > 1 ? found[1] : "", k > 2 ? ", --" : "", k > 2 ? found[2] : "");
+}
+
 gr_status gr_settings_unknown(const gr_settings *s, const gr_origin *from, const char *name)
 {
     const char *instead = known_gone(s, name);
@@ -179,6 +210,8 @@ gr_status gr_settings_unknown(const gr_settings *s, const gr_origin *from, const
                                         "recipe '%s' has no such setting; recipe '%s' has",
                                         gr_settings_text(s, "recipe"), who_knows(s, name)),
                                 from);
+    if (from->kind == GR_FROM_FLAG && gr_settings_is_group(s, name))
+        return fail_group_flag(s, from, name);
     GR_TRY(gr_arena_create(&a));
     st = collect(s, a, &names);
     if (st == GR_OK)

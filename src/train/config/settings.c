@@ -225,7 +225,7 @@ gr_status gr_settings_put_word(gr_settings *s, const gr_way *way, const char *wo
     const gr_key *key = way->alias.on && way->alias.off ? &as_switch : s->slots[way->slot].key;
     gr_tree *t = NULL;
 
-    GR_TRY(gr_settings_wrap(gr_setting_word(s->arena, key, word, &t), from));
+    GR_TRY(gr_settings_wrap(gr_setting_word(s->arena, key, word, from->name, &t), from));
     return gr_settings_put(s, way, t, from);
 }
 

@@ -103,6 +103,8 @@ gr_way *gr_settings_find(const gr_settings *s, const char *name);
 const gr_way *gr_settings_way(const gr_settings *s, const char *name, size_t n_name);
 /* Whether names that begin with `name` and a dot are known. */
 bool gr_settings_is_group(const gr_settings *s, const char *name);
+/* Whether the key stands in the group, by any of the group's names. */
+bool gr_settings_group_has(const gr_settings *s, const char *group, const char *key);
 /* GR_ERR_ARG: a name that is known as gone or as a secret, or the nearest known one. */
 gr_status gr_settings_unknown(const gr_settings *s, const gr_origin *from,
                               const char *name) GR_MUST_CHECK;

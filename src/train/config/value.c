@@ -313,12 +313,17 @@ static gr_status split_list(gr_arena *a, const char *word, gr_tree *list)
     return GR_OK;
 }
 
-gr_status gr_setting_word(gr_arena *a, const gr_key *key, const char *word, gr_tree **out)
+gr_status gr_setting_word(gr_arena *a, const gr_key *key, const char *word, const char *name,
+                          gr_tree **out)
 {
-    bool many = is_list(key);
+    bool is_tree = key->kind == GR_KEY_TREE, many = is_list(key);
 
-    if (key->kind == GR_KEY_TREE || (many && *word == '['))
-        return gr_yaml_parse(a, "value", word, strlen(word), out);
+    if (is_tree && strchr(word, ',') && !strpbrk(word, "[]{}:\"'"))
+        word = gr_arena_printf(a, "[%s]", word); /* a list as any other */
+    if (!word)
+        return GR_ERR_NOMEM;
+    if (is_tree || (many && *word == '['))
+        return gr_yaml_parse(a, name, word, strlen(word), out);
     *out = many ? gr_tree_make(a, GR_TREE_LIST, NULL, 0) : gr_tree_make_text(a, word);
     if (!*out)
         return GR_ERR_NOMEM;

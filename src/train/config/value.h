@@ -38,8 +38,9 @@ typedef struct gr_setting {
 gr_status gr_setting_read(gr_arena *a, const gr_key *key, const gr_tree *t,
                           gr_setting *out) GR_MUST_CHECK;
 
-/* A word after a flag as a tree: lists split at commas, flow YAML for free forms. */
-gr_status gr_setting_word(gr_arena *a, const gr_key *key, const char *word,
+/* A word after a flag as a tree: lists split at commas, flow YAML for free forms. `name` stands
+ * before messages about what is inside; it is borrowed. */
+gr_status gr_setting_word(gr_arena *a, const gr_key *key, const char *word, const char *name,
                           gr_tree **out) GR_MUST_CHECK;
 
 #ifdef __cplusplus
