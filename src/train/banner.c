@@ -21,12 +21,14 @@ void gr_trainer_say(gr_trainer *t, const char *fmt, ...)
 
     if (!gr_trainer_writes(t))
         return;
-    gr_progress_clear(&t->progress);
-    va_start(args, fmt);
-    vfprintf(t->command->out, fmt, args);
-    va_end(args);
-    fputc('\n', t->command->out);
-    gr_progress_flush(&t->progress);
+    if (!t->is_quiet) {
+        gr_progress_clear(&t->progress);
+        va_start(args, fmt);
+        vfprintf(t->command->out, fmt, args);
+        va_end(args);
+        fputc('\n', t->command->out);
+        gr_progress_flush(&t->progress);
+    }
     va_start(args, fmt);
     vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);

@@ -81,6 +81,7 @@ static gr_status debug_words(const gr_command *c)
 
     st = gr_trainer_open(&t, c);
     t.check = &report;
+    t.is_quiet = false; /* what it finds is what it is asked for */
     if (st == GR_OK)
         st = run_steps(&t);
     st = gr_trainer_end(&t, st);

@@ -86,21 +86,17 @@ gr_status gr_trainer_seek(gr_trainer *t)
                           in_epoch * t->o.accumulate);
 }
 
-/* A state that has lost its numbers is not saved, and training it further is a waste. */
-static gr_status check_loss(gr_trainer *t)
+/* The mean over the ranks. A state that has lost its numbers is not saved: this comes first. */
+static gr_status share_loss(gr_trainer *t, double loss, int64_t n_losses)
 {
-    if (isfinite(t->loss))
+    int32_t code = t->watch.code;
+
+    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &loss, 1, GR_F64 }, GR_REDUCE_SUM));
+    t->loss = loss / (double)n_losses / t->n_ranks;
+    if (isfinite(t->loss)) /* on every rank alike */
         return GR_OK;
-    t->told_all = true;
-    if (t->saved_at < 0)
-        return gr_fail(GR_ERR_ARG,
-                       "the loss is %g at step %" PRId64 "; try a smaller --lr (now %g) or "
-                       "--clip_norm",
-                       t->loss, t->at, t->o.lr);
-    return gr_fail(GR_ERR_ARG,
-                   "the loss is %g at step %" PRId64 "; try --resume from the checkpoint of step "
-                   "%" PRId64 " with a smaller --lr (now %g) or --clip_norm",
-                   t->loss, t->at, t->saved_at, t->o.lr);
+    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &code, 1, GR_I32 }, GR_REDUCE_MAX));
+    return gr_trainer_judge_loss(t, code);
 }
 
 gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
@@ -108,20 +104,19 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
     int64_t in_epoch = gr_trainer_place(t, t->at) % t->steps_per_epoch;
     /* A loss over all micro-steps is known after the last of them. */
     int64_t n_losses = t->o.loss_reduction == GR_LOSS_GLOBAL ? 1 : t->o.accumulate;
+    bool looks = want_loss || gr_trainer_sees_losses(t);
     double lr = gr_trainer_lr(t, t->at), loss = 0;
 
     for (int64_t m = 0; m < t->o.accumulate; m++) {
-        bool tells = want_loss && m >= t->o.accumulate - n_losses;
+        bool tells = looks && m >= t->o.accumulate - n_losses;
 
         GR_TRY(micro_step(t, in_epoch * t->o.accumulate + m, lr, tells ? &loss : NULL));
     }
     t->at++;
     t->lr = lr;
-    if (!want_loss)
-        return GR_OK;
-    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &loss, 1, GR_F64 }, GR_REDUCE_SUM));
-    t->loss = loss / (double)n_losses / t->n_ranks;
-    return check_loss(t);
+    if (looks)
+        gr_trainer_see_loss(t, loss);
+    return want_loss ? share_loss(t, loss, n_losses) : GR_OK;
 }
 
 /* ---- records ---- */
@@ -144,7 +139,8 @@ static void show_progress(gr_trainer *t, bool is_record)
                            .scale = t->amp == GR_AMP_F16 ? t->stats.loss_scale : 0,
                            .left_s = per_step * (double)(t->end - t->at) };
 
-    gr_progress_show(&t->progress, &v);
+    if (!t->is_quiet)
+        gr_progress_show(&t->progress, &v);
     if (is_record) {
         gr_text line = GR_TEXT_INIT;
 
@@ -305,14 +301,13 @@ static bool stop_file_is_there(gr_trainer *t)
 
 gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal)
 {
-    int32_t number = gr_stop_signal();
+    int32_t agreed[2] = { gr_stop_signal(), t->watch.code };
 
-    if (number == 0 && stop_file_is_there(t))
-        number = GR_STOP_FILE;
-
-    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &number, 1, GR_I32 }, GR_REDUCE_MAX));
-    *signal = number;
-    return GR_OK;
+    if (agreed[0] == 0 && stop_file_is_there(t))
+        agreed[0] = GR_STOP_FILE;
+    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ agreed, 2, GR_I32 }, GR_REDUCE_MAX));
+    *signal = agreed[0];
+    return agreed[1] == 0 ? GR_OK : gr_trainer_judge_loss(t, agreed[1]);
 }
 
 static gr_status step_and_after(gr_trainer *t)

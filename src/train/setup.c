@@ -151,6 +151,7 @@ gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task)
 gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
 {
     GR_TRY(gr_trainer_begin(t, c, GR_TASK_TRAIN));
+    t->is_quiet = !gr_log_wants(GR_LOG_TRAIN, GR_LEVEL_WARN);
     gr_stop_watch(); /* not before: a rank that waits for the others has nothing to save */
     GR_TRY(gr_trainer_claim_folder(t));
     gr_trainer_open_log(t);

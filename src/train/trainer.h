@@ -39,6 +39,13 @@ typedef struct gr_source {
     const char *file;
 } gr_source;
 
+/* Losses that are not finite (finite.c). */
+typedef struct gr_loss_watch {
+    int32_t code; /* of this rank's latest step: 0 finite, else greater the lower the rank */
+    int64_t seen_at, seen_before; /* steps whose loss was looked at: the latest, the one before */
+    int64_t bad_at, n_bad, n_in_row;
+} gr_loss_watch;
+
 typedef struct gr_trainer {
     const gr_command *command;
     gr_task task;
@@ -77,6 +84,7 @@ typedef struct gr_trainer {
     const char *resumed_from; /* rank 0: the file */
     gr_snapshot *resumed;     /* until it is restored; its texts only on ranks other than 0 */
     const char *device_name;
+    bool is_quiet;          /* log_level error: nothing for people but errors */
     gr_text notes;          /* rank 0: lines for the banner */
     gr_ckpt_writer *writer; /* rank 0 */
     int64_t saved_at;       /* step of the newest checkpoint; -1: none */
@@ -97,7 +105,8 @@ typedef struct gr_trainer {
     size_t memory_total;   /* bytes that a training step needs on this rank */
     size_t memory_free;    /* of the device, for this rank */
     gr_check_report
-        *check;  /* debugging: steps are checked, and this says what was found; or NULL */
+        *check; /* debugging: steps are checked, and this says what was found; or NULL */
+    gr_loss_watch watch;
     double loss; /* mean over the ranks, as of the latest record; NaN before */
 } gr_trainer;
 
@@ -202,6 +211,13 @@ int64_t gr_eval_count(int64_t n, int rank, int n_ranks);
  * every rank alike when there are some that the run would not skip. */
 gr_status gr_trainer_survey(gr_trainer *t) GR_MUST_CHECK;
 
+/* finite.c: whether every step looks at its loss, which costs nothing on a CPU; the loss of step
+ * t->at on this rank; the greatest watch.code of all ranks, which is not 0: on every rank alike
+ * GR_ERR_ARG, or GR_OK where the step had no effect and the run may go on. */
+bool gr_trainer_sees_losses(const gr_trainer *t);
+void gr_trainer_see_loss(gr_trainer *t, double loss);
+gr_status gr_trainer_judge_loss(gr_trainer *t, int32_t code) GR_MUST_CHECK;
+
 /* loop.c: the learning rate of a step, with what a plateau made of it. */
 double gr_trainer_lr(const gr_trainer *t, int64_t step);
 /* loop.c: samples from step t->at on; before the first gr_trainer_step(). */
@@ -209,7 +225,8 @@ gr_status gr_trainer_seek(gr_trainer *t) GR_MUST_CHECK;
 /* loop.c: one step, collective; t->loss is new when want_loss. A checked one that finds
  * something is a failure, on every rank. */
 gr_status gr_trainer_step(gr_trainer *t, bool want_loss) GR_MUST_CHECK;
-/* loop.c: whether a signal came on any rank, or the file STOP; collective. */
+/* loop.c: whether a signal came on any rank, or the file STOP; collective. Fails when a rank's
+ * latest loss was not finite and the run must end. */
 #define GR_STOP_FILE 1000 /* instead of a signal's number */
 gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal) GR_MUST_CHECK;
 /* loop.c: collective. *signal as gr_train() says. */

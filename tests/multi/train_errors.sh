@@ -83,9 +83,42 @@ chmod +x differ.sh
 refused 2 "ranks differ in 'seed': rank 0 has '5', rank 1 has '6'" \
     "$GR_BIN/gradrun" --nproc-per-node 2 ./differ.sh
 
-# A loss that is no number ends the run on all ranks alike.
-refused 2 "the loss is .*nan at step [0-9]*; try a smaller --lr" "$GR_BIN/gradrun" \
-    --nproc-per-node 2 "$gradus" train shapes --output_dir nan "${small[@]}" --optim sgd --lr 1e6
+# A loss that is no number ends the run on all ranks alike, in the step that has it: no record
+# comes here before the last step (P4).
+refused 2 "the loss is .*nan at step [1-9] on rank 0; try a smaller --lr" "$GR_BIN/gradrun" \
+    --nproc-per-node 2 "$gradus" train shapes --output_dir nan "${small[@]}" --optim sgd --lr 1e6 \
+    --n_train 4096 --log_every 1000
+grep -q "gradus debug --nan" out.txt || fail "no hint"
+
+# One sample that holds a NaN: the rank that has it is named. Where updates look at all gradients
+# first, the step changes nothing and the run goes on.
+npy() { # TYPE SHAPE: the head of an .npy file
+    printf '\x93NUMPY\x01\x00\x76\x00'
+    printf '%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': $2, }"
+}
+{ npy '<f4' '(64, 4)' && head -c $((64 * 16)) /dev/zero; } >v.npy
+{ npy '|u1' '(64,)' && printf '\x01' && head -c 63 /dev/zero; } >y.npy
+{
+    npy '<f4' '(64, 4)' && head -c $((37 * 16)) /dev/zero
+    printf '\x00\x00\xc0\x7f' && head -c $((27 * 16 - 4)) /dev/zero
+} >x.npy
+mlp=(train vision --device cpu --model.name mlp --dataset.name npy --dataset.train_path x.npy
+    --dataset.train_labels y.npy --dataset.valid_path v.npy --dataset.valid_labels y.npy --batch_size 4
+    --epochs 1 --shuffle false --log_every 1000 --plots false)
+for ranks in 1 2 4; do
+    step=$((37 / (4 * ranks) + 1))
+    refused 2 "the loss is nan at step $step on rank $((37 % ranks)); " "$GR_BIN/gradrun" \
+        --nproc-per-node "$ranks" "$gradus" "${mlp[@]}" --output_dir "nan$ranks"
+    refused 0 "the loss is nan at step $step on rank $((37 % ranks)): the step changed nothing" \
+        "$GR_BIN/gradrun" --nproc-per-node "$ranks" "$gradus" "${mlp[@]}" --output_dir "on$ranks" \
+        --clip_norm 1
+done
+
+# Only errors: no banner, no progress, but a log in the run's folder.
+timeout 30 "$gradus" train shapes --output_dir quiet "${small[@]}" --log_level error >out.txt 2>&1 ||
+    fail "--log_level error"
+[ ! -s out.txt ] || { cat out.txt; fail "--log_level error says something"; }
+grep -rq "Training setup:" quiet || fail "nothing in the log"
 
 # Graphs can be looked at.
 "$gradus" train shapes --output_dir dot "${small[@]}" --dump_after autodiff --dump_dot g.dot >out.txt

@@ -265,7 +265,7 @@ const gr_row gr_rows[] = {
 
     /* logging */
     { CHOICE("logging.level", "auto", "auto|error|warning=warn|info|debug", "on all ranks; auto: info on rank 0, "
-      "warnings elsewhere; GR_LOG wins"), "log_level", NULL, NULL, AT(log_level), LOCAL },
+      "warnings elsewhere; error: train says nothing else; GR_LOG wins"), "log_level", NULL, NULL, AT(log_level), LOCAL },
     { INT("logging.every", "20", 1, MANY, "steps between metrics records"),
       "log_every", "N", NULL, AT(log_every), SAVED },
     { BOOL("logging.grad_norm", "false", "record the gradients' norm without clipping, too"),
