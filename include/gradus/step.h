@@ -71,7 +71,8 @@ typedef struct gr_step_config {
     void (*dump)(void *arg, const char *pass, const char *text);
     void *dump_arg;
     const char *without;    /* optional passes to leave out, "join,hoist"; NULL: none. To find
-                               which one is at fault; all ranks must agree */
+                               which one is at fault; all ranks must agree. "common": ranks
+                               of one host do not share memory for what they train */
     gr_recompute recompute; /* the results are the same bits in any case */
     size_t memory_limit;    /* bytes that a training step may need: gr_memory_report.total.
                                For GR_RECOMPUTE_LIMIT; a plan that needs more is refused */
@@ -85,7 +86,8 @@ typedef struct gr_step_config {
                                Results may differ in last bits from one run to the next */
     const char *choices;    /* what gr_step_choices() gave for an earlier run: taken instead of
                                measuring, so that a resumed run repeats its bits; or NULL */
-    int zero;     /* state is cut up between ranks (ZeRO), on the CPU. 0: every rank has all of it.
+    int zero;     /* state is cut up between ranks (ZeRO), on the CPU. 0: every rank has all of it;
+                     ranks of one host in memory that they share, of which each updates its part.
                      1: each has its share of moments and averages, updates the parameters that go with
                      it, and gathers the others'. 2: of gradients, too, each keeps its share only; with
                      accumulation they stay whole. The results are the same bits in any case. Saving,
@@ -168,6 +170,8 @@ GR_API gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out) GR_MUST_CHECK
  * memory, and back. Restoring needs a training plan; names, shapes and types must
  * match, and a difference is named. Only between updates (micro-step 0). What a snapshot of
  * GR_SAVE_TRAINABLE leaves out keeps its values.
+ * Ranks of one host share trained parameters, moments and averages (unless config.without says
+ * otherwise): what one restores, all have, so restore while no other rank saves or evaluates.
  * With config.zero both are collective: rank 0 gets the snapshot, with the names, shapes and
  * bits of one without zero, and the others an empty one; rank 0's is restored, whatever the
  * others hand over (NULL, too). */

@@ -9,10 +9,15 @@
 #include "comm/pg.h"
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "comm/call.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define PAGE_BYTES ((size_t)4096)
 
 #define VALUE_TEXT 100 /* characters of a setting's value that a message shows */
 
@@ -40,6 +45,32 @@ gr_status gr_pg_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base)
 {
     GR_TRY(enter(pg));
     return leave(pg, gr_wrap(pg->ops->exchange(pg, dev, n_bytes, base), "exchange space"));
+}
+
+gr_status gr_pg_common(gr_pg *pg, size_t n_common, size_t n_bytes, void **mem)
+{
+    gr_status st;
+    void *own;
+
+    GR_TRY(enter(pg));
+    n_common = gr_round_up(n_common, PAGE_BYTES);
+    GR_BUG_IF(!pg->ops->common || n_common > n_bytes);
+    own = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (own == MAP_FAILED)
+        return leave(
+            pg, gr_fail(GR_ERR_NOMEM, "no memory for %zu bytes: %s", n_bytes, strerror(errno)));
+    st = leave(pg, gr_wrap(pg->ops->common(pg, own, n_common), "common memory"));
+    if (st != GR_OK)
+        gr_pg_common_free(own, n_bytes);
+    else
+        *mem = own;
+    return st;
+}
+
+void gr_pg_common_free(void *mem, size_t n_bytes)
+{
+    if (mem)
+        munmap(mem, n_bytes);
 }
 
 /* The same, with the time since `from_ns` counted. */

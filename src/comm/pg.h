@@ -63,6 +63,9 @@ typedef struct gr_pg_ops {
     /* Collective: n_bytes of exchange space on `dev`, equal on all ranks, zeroed; again
      * with more bytes replaces it. *base is this rank's part. Owned by the group. */
     gr_status (*exchange)(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base);
+    /* Collective: zeroed memory that all ranks see, n_bytes of whole pages, mapped over what is
+     * mapped at `at`, of which it is a part from then on. NULL: the group has none. */
+    gr_status (*common)(gr_pg *pg, void *at, size_t n_bytes);
     /* This rank's contribution lies ready at c->offset (on a GPU: in stream order). */
     gr_status (*start)(gr_pg *pg, const gr_coll *c, void *stream);
     /* On return the result lies there (on a GPU: in stream order). */
@@ -119,6 +122,11 @@ const char *gr_coll_name(const gr_coll *c);
  * the transport. Callers use these, not the table. */
 GR_API gr_status gr_pg_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes,
                                 void **base) GR_MUST_CHECK;
+/* Collective: n_bytes of zeroed memory, on a page's border, the first n_common of which are the
+ * same memory on all ranks (rounded up to whole pages). The group must have ops->common. Given
+ * back by each rank for itself, before or after the group. */
+GR_API gr_status gr_pg_common(gr_pg *pg, size_t n_common, size_t n_bytes, void **mem) GR_MUST_CHECK;
+GR_API void gr_pg_common_free(void *mem, size_t n_bytes);
 GR_API gr_status gr_pg_start(gr_pg *pg, const gr_coll *c, void *stream) GR_MUST_CHECK;
 GR_API gr_status gr_pg_finish(gr_pg *pg, const gr_coll *c, void *stream) GR_MUST_CHECK;
 GR_API gr_status gr_pg_poll(gr_pg *pg) GR_MUST_CHECK;

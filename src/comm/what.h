@@ -14,10 +14,11 @@ extern "C" {
 #endif
 
 /* Calls that are not in the public list. */
-#define GR_WHAT_MAP(X)        \
-    X(JOIN, "join")           \
-    X(GATHER_BYTES, "gather") \
-    X(EXCHANGE, "set-up of the exchange space")
+#define GR_WHAT_MAP(X)                          \
+    X(JOIN, "join")                             \
+    X(GATHER_BYTES, "gather")                   \
+    X(EXCHANGE, "set-up of the exchange space") \
+    X(COMMON, "set-up of common memory")
 
 typedef enum gr_what_kind {
     GR_WHAT_FIRST = GR_CALL_COUNT - 1,

@@ -9,7 +9,8 @@
 #include "base/random.h"
 #include "base/size.h"
 
-#define VAR_ALIGN 64u /* a cache line, and what vector code likes */
+#define VAR_ALIGN  64u /* a cache line, and what vector code likes */
+#define PAGE_BYTES 4096u
 
 gr_status gr_vars_create(gr_vars **out)
 {
@@ -164,18 +165,29 @@ gr_status gr_vars_get(gr_vars *t, const gr_var *want, gr_var **out)
     return add(t, want, out);
 }
 
-gr_status gr_vars_seal(gr_vars *t)
+static gr_status place_vars(gr_vars *t, bool common, size_t *at)
 {
-    size_t at = 0;
-
     for (int i = 0; i < t->n; i++) {
         gr_var *v = t->list[i];
         size_t n_bytes = (size_t)gr_shape_count(&v->shape) * gr_dtype_bytes(v->dtype);
 
-        v->offset = at;
-        GR_TRY(gr_size_add(&at, at, n_bytes + VAR_ALIGN - 1));
-        at &= ~(size_t)(VAR_ALIGN - 1);
+        if (v->common != common)
+            continue;
+        v->offset = *at;
+        GR_TRY(gr_size_add(at, *at, n_bytes + VAR_ALIGN - 1));
+        *at &= ~(size_t)(VAR_ALIGN - 1);
     }
+    return GR_OK;
+}
+
+gr_status gr_vars_seal(gr_vars *t)
+{
+    size_t at = 0;
+
+    GR_TRY(place_vars(t, true, &at));
+    GR_TRY(gr_size_add(&at, at, PAGE_BYTES - 1));
+    t->n_common = at &= ~(size_t)(PAGE_BYTES - 1);
+    GR_TRY(place_vars(t, false, &at));
     t->n_bytes = at;
     t->sealed = true;
     return GR_OK;

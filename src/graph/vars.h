@@ -36,6 +36,7 @@ typedef struct gr_var {
      * `first` of a tensor of the shape of this parameter. NULL: it is whole. */
     const struct gr_var *part_of;
     int64_t first;
+    bool common;   /* lies once for all ranks of a host, in memory that they share */
     int index;     /* in the table */
     size_t offset; /* bytes in the state space, once sealed */
 } gr_var;
@@ -46,6 +47,7 @@ typedef struct gr_vars {
     int n, cap;
     bool sealed;
     size_t n_bytes;     /* of the state space, once sealed */
+    size_t n_common;    /* bytes of it, from its beginning, that hold what is common */
     const char *freeze; /* parameters to freeze: patterns parted by commas; or NULL. Borrowed */
 } gr_vars;
 
@@ -67,7 +69,8 @@ gr_status gr_vars_get(gr_vars *t, const gr_var *want, gr_var **out) GR_MUST_CHEC
  * not: it is more likely misspelt than meant so. */
 gr_status gr_vars_check_freeze(const gr_vars *t) GR_MUST_CHECK;
 
-/* Fixes the table and gives each variable its place; 64-byte aligned. */
+/* Fixes the table and gives each variable its place, 64-byte aligned: those that are common
+ * first, and the others on pages of their own behind them. */
 gr_status gr_vars_seal(gr_vars *t) GR_MUST_CHECK;
 
 /* Starting values of all variables into host memory of n_bytes, drawn from mt19937. */

@@ -112,6 +112,8 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_reduce_scatter_start,
     &gr_op_reduce_scatter_finish,
     &gr_op_allgather_start,
+    &gr_op_meet_start,
+    &gr_op_meet_finish,
     &gr_op_allgather_finish,
     &gr_op_shard_keep,
     &gr_op_shard_give,

@@ -7,8 +7,9 @@
  * starts before all buckets are back; without it a bucket's parameters are updated as
  * soon as that bucket is.
  *
- * With shards (ZeRO) gradients are shares of buckets, a parameter's nodes work on the part that
- * lies in the own share, and its moments and average have that part only.
+ * With shards gradients are shares of buckets, and a parameter's nodes work on the part that lies
+ * in the own share. Its moments and average have that part only (ZeRO), or are common to all
+ * ranks as the parameter is.
  */
 
 #include "op/update/update.h"
@@ -181,7 +182,8 @@ static gr_value *companion(updater *u, const gr_var *param, const char *prefix, 
     gr_var *v;
     gr_status st;
 
-    if (part) {
+    want.common = part && part->in_whole;
+    if (part && !part->in_whole) {
         want.shape = gr_shape_of(1, &part->of.n);
         want.part_of = param;
         want.first = part->of.first;
@@ -257,7 +259,7 @@ static void add_ema(updater *u, const gr_node *update)
 
     if (part) {
         a.has_part = true;
-        a.part = part->of;
+        a.part = *part;
     }
     add(u, &gr_op_ema, src, a.has_control ? 4 : 3, &a, sizeof(a));
 }

@@ -1,6 +1,6 @@
 /*
- * Exchange by shares (ZeRO): gradients are summed where they are used, new parameters handed
- * to everybody.
+ * Exchange by shares: gradients are summed where they are used, and new parameters handed to
+ * everybody (ZeRO).
  *
  *     bucket 0   reduce-scatter ─► own share ─► updates ─► all-gather ┄┄┄┄┄► others' parts
  *     bucket 1        reduce-scatter ─► own share ─► updates ─► all-gather ┄► others' parts
@@ -14,6 +14,16 @@
  * (1) gradients of bucket k are made after the share of bucket k - 2 is kept;
  * (2) new parameters are laid into a bucket's place after the last share from there is kept,
  * (3) and after those of the bucket two before were taken out of it.
+ *
+ * Parameters that ranks have in common need no handing out, but care:
+ *
+ *     bucket 0   reduce-scatter ─► own share ─► updates ─┐
+ *     bucket 1        reduce-scatter ─► own share ─► updates ─► all meet
+ *
+ * (4) A rank starts the reduce-scatter of a bucket when it has read that bucket's parameters for
+ *     the last time. A share is summed when all ranks have started; so nobody reads what is
+ *     updated from it.
+ * (5) Nobody begins the next step before all have met.
  */
 #include "pass/shard.h"
 
@@ -205,4 +215,82 @@ gr_status gr_pass_gather(gr_graph *g, const gr_shard *s)
         GR_TRY(order_gradients(g, s));
     }
     return order_added(g, n_old, s->buckets->n_buckets);
+}
+
+/* ---- parameters in common ---- */
+
+/* The bucket of a parameter that the node reads, in any form; -1: it reads none. */
+static int bucket_read(const gr_shard *s, const gr_node *n, int src)
+{
+    const gr_var *v = gr_value_root(n->src[src])->var;
+    int slot = v && v->kind == GR_VAR_PARAM ? s->slot_of[v->index] : -1, k = 0;
+
+    if (slot < 0)
+        return -1;
+    while (slot >= s->buckets->bucket[k].first + s->buckets->bucket[k].n)
+        k++;
+    return k;
+}
+
+static bool reads_bucket(const gr_shard *s, const gr_node *n, int bucket)
+{
+    bool reads = false;
+
+    for (int i = 0; i < n->n_src && n->phase != GR_PHASE_UPDATE && !reads; i++)
+        reads = bucket_read(s, n, i) == bucket;
+    return reads;
+}
+
+/* (4) of one bucket, all at once: there may be thousands of readers. */
+static gr_status start_after_readers(gr_graph *g, const gr_shard *s, gr_node *start)
+{
+    int bucket = ((const gr_collective_attr *)start->attr)->coll.id, n = start->n_after;
+    gr_node **after;
+
+    for (int i = 0; i < g->n_nodes; i++)
+        n += reads_bucket(s, g->nodes[i], bucket);
+    after = gr_arena_array(g->arena, (size_t)n + 1, sizeof(gr_node *));
+    if (!after)
+        return GR_ERR_NOMEM;
+    n = 0;
+    for (int i = 0; i < start->n_after; i++)
+        after[n++] = start->after[i];
+    for (int i = 0; i < g->n_nodes; i++)
+        if (reads_bucket(s, g->nodes[i], bucket))
+            after[n++] = g->nodes[i];
+    start->after = after;
+    start->n_after = n;
+    return GR_OK;
+}
+
+/* One new value of every node that updates something common, into `made`; returns how many. */
+static int find_made(const gr_graph *g, gr_value **made)
+{
+    int n = 0;
+
+    for (int i = 0; i < g->n_nodes; i++)
+        for (int o = 0; o < g->nodes[i]->n_out; o++) {
+            gr_value *v = &g->nodes[i]->out[o];
+
+            if (!v->alias || !v->var || !v->var->common)
+                continue;
+            made[n++] = v;
+            break;
+        }
+    return n;
+}
+
+gr_status gr_pass_meet(gr_graph *g, const gr_shard *s)
+{
+    gr_value **made = gr_arena_array(g->arena, (size_t)g->n_nodes, sizeof(*made));
+
+    if (!made)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == &gr_op_reduce_scatter_start)
+            GR_TRY(start_after_readers(g, s, g->nodes[i]));
+    g->phase = GR_PHASE_UPDATE;
+    GR_TRY(gr_shard_meet_nodes(g, s->pg, &s->met, made, find_made(g, made)));
+    g->phase = GR_PHASE_FORWARD;
+    return GR_OK;
 }

@@ -17,12 +17,18 @@ static void move_bucket(gr_buckets *b, gr_bucket *k, size_t to)
     k->coll.offset = to;
 }
 
+/* Ids of collectives: buckets, then what follows them, then two for the norm. */
+static int first_norm_id(const gr_shard *s)
+{
+    return s->buckets->n_buckets + (s->is_common ? 1 : s->buckets->n_buckets);
+}
+
 /* Moves the buckets apart so that each has a multiple of n_shares lines. */
-static gr_status pad_buckets(gr_buckets *b, int n_shares)
+static gr_status pad_buckets(const gr_shard *s, gr_buckets *b, int n_shares)
 {
     size_t at = 0, unit = LINE * (size_t)n_shares;
 
-    if (2 * b->n_buckets + 2 > GR_MAX_COLLS)
+    if (first_norm_id(s) + 2 > GR_MAX_COLLS)
         return gr_fail(GR_ERR_ARG, "%d gradient buckets are too many to shard: raise bucket_bytes",
                        b->n_buckets);
     for (int i = 0; i < b->n_buckets; i++) {
@@ -151,8 +157,9 @@ static void part_bucket(const gr_shard *s, tables *t, int i)
 
         t->item[slot] = (gr_shard_item){ .part = own, .at = at };
         t->slot_of[b->var[slot]->index] = slot;
-        t->part[b->var[slot]->index] =
-            (gr_update_part){ .of = own, .grad_at = own.n > 0 ? at + own.first - first : 0 };
+        t->part[b->var[slot]->index] = (gr_update_part){
+            .of = own, .grad_at = own.n > 0 ? at + own.first - first : 0, .in_whole = s->is_common
+        };
     }
 }
 
@@ -251,10 +258,10 @@ static void note_blocks(const gr_shard *s, norm_lists *l)
     }
 }
 
-/* A stretch behind the buckets for one of the two rows that ranks add up for the norm. */
-static gr_status norm_coll(gr_buckets *b, gr_coll *c, const char *label, int number)
+/* A stretch behind the buckets for a collective besides theirs. */
+static gr_status add_coll(gr_buckets *b, gr_coll *c, const char *label, int id)
 {
-    c->id = 2 * b->n_buckets + number;
+    c->id = id;
     c->label = label;
     c->offset = b->n_bytes;
     c->op = GR_REDUCE_SUM;
@@ -277,16 +284,16 @@ static gr_status make_norm(gr_shard *s, gr_arena *arena, gr_buckets *b)
     u->norm.cut = l.cut;
     u->sums = (gr_coll){ .dtype = GR_F64, .n_elem = (size_t)u->norm.n_blocks };
     u->cuts = (gr_coll){ .dtype = GR_F32, .n_elem = (size_t)u->norm.n_cut_elems };
-    GR_TRY(norm_coll(b, &u->sums, "gradient norm", 0));
-    return norm_coll(b, &u->cuts, "gradient norm, cut blocks", 1);
+    GR_TRY(add_coll(b, &u->sums, "gradient norm", first_norm_id(s)));
+    return add_coll(b, &u->cuts, "gradient norm, cut blocks", first_norm_id(s) + 1);
 }
 
 gr_status gr_shard_make(gr_shard *s, gr_arena *arena, gr_buckets *b, const gr_shard_config *c)
 {
     tables t = { 0 };
 
-    *s = (gr_shard){ .pg = c->pg, .buckets = b };
-    GR_TRY(pad_buckets(b, gr_pg_size(c->pg)));
+    *s = (gr_shard){ .pg = c->pg, .buckets = b, .is_common = c->is_common };
+    GR_TRY(pad_buckets(s, b, gr_pg_size(c->pg)));
     if (c->may_reuse)
         GR_TRY(reuse_buckets(b, arena, gr_pg_size(c->pg), &s->kept));
     GR_TRY(make_tables(&t, arena, b, c->n_vars));
@@ -296,12 +303,18 @@ gr_status gr_shard_make(gr_shard *s, gr_arena *arena, gr_buckets *b, const gr_sh
         part_bucket(s, &t, i);
     s->slot_of = t.slot_of;
     s->of = t.of;
-    s->gather = t.gather;
+    s->gather = s->is_common ? NULL : t.gather;
     s->update.pg = c->pg;
     s->update.part = t.part;
     s->update.first_var = t.first_var;
     s->update.n_buckets = b->n_buckets;
     if (c->wire != GR_F32)
         GR_TRY(narrow(s, arena, b, c->wire));
+    if (s->is_common) {
+        s->met = (gr_coll){ .kind = GR_CALL_ALLGATHER,
+                            .dtype = GR_F32,
+                            .n_elem = LINE * (size_t)gr_pg_size(c->pg) };
+        GR_TRY(add_coll(b, &s->met, "end of updates", b->n_buckets));
+    }
     return c->wants_norm ? make_norm(s, arena, b) : GR_OK;
 }

@@ -1,5 +1,7 @@
 /*
- * Optimiser state cut up between ranks (ZeRO): who updates what, and the passes for it.
+ * Updates cut up between ranks: who updates what, and the passes for it. Either each rank keeps
+ * optimiser state for its share alone, and hands out the parameters that it has updated (ZeRO);
+ * or all ranks of a host have parameters and state in common, and nothing needs handing out.
  *
  * Each bucket is cut into equal shares, one per rank, without regard to where parameters
  * begin. A rank updates what lies in its share: a stretch, perhaps empty, of each parameter.
@@ -28,6 +30,7 @@ typedef struct gr_shard_config {
     int n_vars;      /* of the table: parameters lie below it */
     bool wants_norm; /* of all gradients, before any update */
     bool may_reuse;  /* buckets, where that takes less memory */
+    bool is_common;  /* parameters and state lie in memory that all ranks see */
     gr_dtype wire;   /* in which gradients travel: f32, bf16, f16 */
 } gr_shard_config;
 
@@ -36,8 +39,10 @@ typedef struct gr_shard {
     const gr_buckets *buckets;
     const int *slot_of;      /* by variable index; -1: none */
     const gr_shard_attr *of; /* by bucket */
-    const gr_coll *gather;   /* by bucket: new parameters to everybody */
-    const size_t *kept;      /* by bucket: where its share is kept as f32, bytes; or NULL */
+    const gr_coll *gather;   /* by bucket: new parameters to everybody; NULL when is_common */
+    bool is_common;
+    gr_coll met;        /* when is_common: everybody has updated its share */
+    const size_t *kept; /* by bucket: where its share is kept as f32, bytes; or NULL */
     gr_update_shard update;
 } gr_shard;
 
@@ -57,5 +62,9 @@ gr_status gr_pass_scatter(gr_graph *g, const gr_shard *s) GR_MUST_CHECK;
 /* After the updates are joined: all-gathers of the new parameters, each started when its
  * bucket is updated and finished at the end of the step. */
 gr_status gr_pass_gather(gr_graph *g, const gr_shard *s) GR_MUST_CHECK;
+
+/* The same for what is common: shares are summed, and hence updated, when no rank reads the
+ * parameters any more, and the step ends when all have updated theirs. */
+gr_status gr_pass_meet(gr_graph *g, const gr_shard *s) GR_MUST_CHECK;
 
 #endif

@@ -148,6 +148,16 @@ static gr_status open_group(gr_step *s)
     return gr_fail(GR_ERR_DEVICE, "group '%s' is not in this build of the CUDA module", name);
 }
 
+/* Ranks of one host can share what they train. With counts over micro-steps the update divides
+ * by what is known at its end only, which shares do not know to do. */
+static bool can_be_common(const gr_step *s)
+{
+    bool counts_late = s->c.loss_reduction == GR_LOSS_GLOBAL && s->c.accumulate > 1;
+
+    return gr_pg_size(s->group) > 1 && s->group->ops->common && s->c.zero == 0 && !counts_late &&
+           !gr_step_leaves_out(s, "common");
+}
+
 gr_status gr_step_open_device(gr_step *s)
 {
     GR_TRY(open_named(s));
@@ -157,7 +167,9 @@ gr_status gr_step_open_device(gr_step *s)
                        "parameters; set zero: 0",
                        s->c.zero, s->c.device);
     GR_TRY(open_pool(s));
-    return open_group(s);
+    GR_TRY(open_group(s));
+    s->is_common = can_be_common(s);
+    return GR_OK;
 }
 
 void gr_step_close_device(gr_step *s)

@@ -169,6 +169,8 @@ static void count_state(const gr_step *s, gr_memory_report *r)
         size_t n_bytes =
             gr_round_up((size_t)gr_shape_count(&v->shape) * gr_dtype_bytes(v->dtype), VAR_ALIGN);
 
+        if (v->common)
+            n_bytes /= (size_t)gr_pg_size(s->c.pg); /* so that the ranks' reports add up */
         if (v->kind == GR_VAR_PARAM)
             r->params += n_bytes;
         else if (v->kind == GR_VAR_BUFFER)

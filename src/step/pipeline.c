@@ -96,10 +96,13 @@ static gr_status make_shards(gr_step *s)
                           .n_vars = s->vars->n,
                           .wants_norm = gr_update_has_control(&s->update),
                           .may_reuse = s->c.zero == 2 && s->c.accumulate == 1,
+                          .is_common = s->is_common,
                           .wire = s->c.grad_dtype };
 
     GR_TRY(gr_shard_make(&s->shard, s->arena, &s->buckets, &c));
     s->update.shard = &s->shard.update;
+    for (int i = 0; i < s->buckets.n_slots && s->is_common; i++)
+        s->vars->list[s->buckets.var[i]->index]->common = true;
     return GR_OK;
 }
 
@@ -119,7 +122,7 @@ static gr_status make_buckets(gr_step *s, const gr_graph *g)
         used[i] = g->grads[i] != NULL;
     st = gr_buckets_make(&s->buckets, s->arena, s->vars, used, caps);
     gr_free(used);
-    if (st == GR_OK && gr_step_shards(s))
+    if (st == GR_OK && gr_step_has_shares(s))
         st = make_shards(s);
     else if (st == GR_OK && s->c.grad_dtype != GR_F32 && gr_pg_size(s->group) > 1)
         st = gr_buckets_narrow(&s->buckets, s->c.grad_dtype);
@@ -215,7 +218,7 @@ static gr_status accumulate(build *b)
 
 static gr_status sync(build *b)
 {
-    if (gr_step_shards(b->s))
+    if (gr_step_has_shares(b->s))
         return gr_pass_scatter(b->g, &b->s->shard);
     return gr_pass_sync(b->g, &b->s->buckets, b->s->group);
 }
@@ -300,6 +303,17 @@ static gr_status gather(build *b)
     return gr_pass_gather(b->g, &b->s->shard);
 }
 
+static bool meets(const build *b)
+{
+    return exchanges(b) && b->s->is_common;
+}
+
+/* Behind everything that makes new readers of parameters. */
+static gr_status meet(build *b)
+{
+    return gr_pass_meet(b->g, &b->s->shard);
+}
+
 /* The memory plan does it (exec/layout.c), where a kernel can. */
 static gr_status in_place(build *b)
 {
@@ -311,29 +325,35 @@ static const struct pass {
     const char *name;
     bool (*wanted)(const build *b);
     gr_status (*run)(build *b);
-    bool optional; /* makes a step faster or smaller, not another one */
+    enum {
+        NEEDED,
+        OPTIONAL,
+        CHOSEN
+    } kind; /* the latter two make a step faster or smaller, not
+             * another one; CHOSEN is decided for all plans */
 } passes[] = {
     /* clang-format off */
-    { "trace", always, trace, false },
-    { "average", averages, average, false },
-    { "outputs", always, outputs, false },
-    { "global", is_global, global, false },
-    { "autodiff", trains, autodiff, false },
-    { "amp", has_amp, amp, false },
-    { "lower", lowers, lower, false },
-    { "sync_bn", syncs_norm, sync_norm, false },
-    { "counts", is_global, sync_counts, false },
-    { "accumulate", accumulates, accumulate, false },
-    { "sync", exchanges, sync, false },
-    { "update", updates, update, false },
-    { "order", orders, order, false },
-    { "prune", always, prune, false },
-    { "fuse", always, fuse, true },
-    { "recompute", recomputes, recompute, false },
-    { "join", joins, join, true },
-    { "gather", gathers, gather, false },
-    { "hoist", hoists, hoist, true },
-    { "in_place", always, in_place, true },
+    { "trace", always, trace, NEEDED },
+    { "average", averages, average, NEEDED },
+    { "outputs", always, outputs, NEEDED },
+    { "global", is_global, global, NEEDED },
+    { "autodiff", trains, autodiff, NEEDED },
+    { "amp", has_amp, amp, NEEDED },
+    { "lower", lowers, lower, NEEDED },
+    { "sync_bn", syncs_norm, sync_norm, NEEDED },
+    { "counts", is_global, sync_counts, NEEDED },
+    { "accumulate", accumulates, accumulate, NEEDED },
+    { "sync", exchanges, sync, NEEDED },
+    { "update", updates, update, NEEDED },
+    { "order", orders, order, NEEDED },
+    { "prune", always, prune, NEEDED },
+    { "fuse", always, fuse, OPTIONAL },
+    { "recompute", recomputes, recompute, NEEDED },
+    { "join", joins, join, OPTIONAL },
+    { "gather", gathers, gather, NEEDED },
+    { "common", meets, meet, CHOSEN },
+    { "hoist", hoists, hoist, OPTIONAL },
+    { "in_place", always, in_place, OPTIONAL },
     /* clang-format on */
 };
 
@@ -377,10 +397,15 @@ static bool is_in_list(const char *list, const char *name)
     return false;
 }
 
+bool gr_step_leaves_out(const gr_step *s, const char *pass)
+{
+    return is_in_list(s->c.without, pass);
+}
+
 static bool is_optional(const char *name, size_t n)
 {
     for (int i = 0; i < N_PASSES; i++)
-        if (passes[i].optional && strlen(passes[i].name) == n &&
+        if (passes[i].kind != NEEDED && strlen(passes[i].name) == n &&
             strncmp(passes[i].name, name, n) == 0)
             return true;
     return false;
@@ -395,8 +420,8 @@ gr_status gr_step_check_without(const char *list)
         list += name_length(list) + (list[name_length(list)] == ',');
     if (*list) {
         for (int i = 0; i < N_PASSES; i++)
-            gr_text_addf(&known, "%s%s", passes[i].optional ? " " : "",
-                         passes[i].optional ? passes[i].name : "");
+            gr_text_addf(&known, "%s%s", passes[i].kind != NEEDED ? " " : "",
+                         passes[i].kind != NEEDED ? passes[i].name : "");
         st = gr_fail(GR_ERR_ARG, "without: '%.*s' is not among the passes that may be left out:%s",
                      (int)name_length(list), list, gr_text_str(&known));
     }
@@ -425,7 +450,7 @@ static gr_status run_pass(build *b, const struct pass *p)
 {
     if (!p->wanted(b))
         return GR_OK;
-    if (p->optional && (b->s->checks || is_in_list(b->s->c.without, p->name)))
+    if (p->kind == OPTIONAL && (b->s->checks || is_in_list(b->s->c.without, p->name)))
         return GR_OK;
     GR_TRY(p->run(b));
     GR_TRY(gr_graph_sort(b->g));

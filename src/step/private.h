@@ -53,9 +53,11 @@ struct gr_step {
     gr_update_config update;
     gr_vars *vars;
     gr_buckets buckets;
-    gr_shard shard;       /* with has_buckets, when gr_step_shards() */
+    gr_shard shard;       /* with has_buckets, when gr_step_has_shares() */
     gr_meetings meetings; /* exchanges besides the buckets' */
     bool has_buckets, sealed, can_train;
+    bool is_common; /* trained parameters, their moments and averages lie once, in memory that all
+                     * ranks see: each updates its share of them (pass/shard.h) */
 
     gr_entry **entries;
     int n_entries, cap_entries;
@@ -65,6 +67,7 @@ struct gr_step {
 
     gr_bases bases;
     size_t arena_bytes, exchange_bytes;
+    size_t common_bytes; /* of the state's mapping, when it begins with what is common; else 0 */
     gr_scalars *scalars; /* of a host device; others have them per entry */
     void *slot[2];       /* pinned: scalars, then inputs */
     size_t slot_bytes;
@@ -98,6 +101,12 @@ static inline bool gr_step_shards(const gr_step *s)
     return s->c.zero > 0 && gr_pg_size(s->c.pg) > 1;
 }
 
+/* Whether each rank updates its share only. */
+static inline bool gr_step_has_shares(const gr_step *s)
+{
+    return s->is_common || gr_step_shards(s);
+}
+
 /* device.c: opens device, module, group and pool as the config says. */
 gr_status gr_step_open_device(gr_step *s) GR_MUST_CHECK;
 void gr_step_close_device(gr_step *s);
@@ -108,6 +117,7 @@ gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_f
 gr_status gr_step_check_pass_name(const char *name) GR_MUST_CHECK;
 /* Every name in the list, parted by commas, is that of a pass that may be left out. */
 gr_status gr_step_check_without(const char *list) GR_MUST_CHECK;
+bool gr_step_leaves_out(const gr_step *s, const char *pass);
 
 /* cache.c: a plan of the entry's graph; control lies behind the state. */
 gr_status gr_step_make_plan(gr_step *s, gr_graph *g, gr_plan **out) GR_MUST_CHECK;
@@ -143,6 +153,7 @@ void gr_step_count(gr_step *s);
 /* state.c */
 gr_status gr_step_bind(gr_step *s, gr_entry *e) GR_MUST_CHECK;
 gr_status gr_step_seal(gr_step *s) GR_MUST_CHECK;
+void gr_step_free_state(gr_step *s);
 gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes) GR_MUST_CHECK;
 
 /* state.c: there is a state, and no micro-step is under way. */

@@ -60,6 +60,25 @@ static gr_status alloc_exchange(gr_step *s)
     return s->device->ops->alloc(s->device, s->exchange_bytes + 1, &s->bases.exchange);
 }
 
+static gr_status alloc_state(gr_step *s)
+{
+    size_t n_bytes = gr_step_state_bytes(s);
+
+    if (s->vars->n_common == 0)
+        return s->device->ops->alloc(s->device, n_bytes, &s->bases.state);
+    GR_TRY(gr_pg_common(s->group, s->vars->n_common, n_bytes, &s->bases.state));
+    s->common_bytes = n_bytes;
+    return GR_OK;
+}
+
+void gr_step_free_state(gr_step *s)
+{
+    if (s->common_bytes > 0)
+        gr_pg_common_free(s->bases.state, s->common_bytes);
+    else
+        s->device->ops->free(s->device, s->bases.state);
+}
+
 /* Ranks are compared before they share memory: a layout that differs is named, not hit. */
 gr_status gr_step_seal(gr_step *s)
 {
@@ -74,7 +93,7 @@ gr_status gr_step_seal(gr_step *s)
         GR_TRY(gr_step_compare(s));
     /* Each only once: a seal that failed half-way is tried again. */
     if (!s->bases.state)
-        GR_TRY(ops->alloc(s->device, gr_step_state_bytes(s), &s->bases.state));
+        GR_TRY(alloc_state(s));
     if (!s->scalars && gr_step_is_host(s)) {
         GR_TRY(ops->alloc(s->device, sizeof(gr_scalars), &mem));
         s->scalars = mem;

@@ -134,7 +134,7 @@ static void free_memory(gr_step *s)
     const gr_backend_ops *ops = s->device->ops;
 
     ops->free(s->device, s->bases.arena);
-    ops->free(s->device, s->bases.state);
+    gr_step_free_state(s);
     ops->free(s->device, s->scalars);
     if (gr_pg_size(s->c.pg) == 1)
         ops->free(s->device, s->bases.exchange);

@@ -51,13 +51,16 @@ static gr_status broadcast_whole_vars(gr_step *s, char *mem, int root)
     return GR_OK;
 }
 
+/* What is common is everybody's already. */
 static gr_status broadcast_host(gr_step *s, void *mem, int root)
 {
     int64_t numbers[3] = { s->n_updates, 0, s->saw_bad_data };
+    size_t first = s->vars->n_common;
 
     memcpy(&numbers[1], &s->c.seed, sizeof(s->c.seed));
-    GR_TRY(gr_step_shards(s) ? broadcast_whole_vars(s, mem, root)
-                             : broadcast_bytes(s, mem, gr_step_state_bytes(s), root));
+    GR_TRY(gr_step_shards(s)
+               ? broadcast_whole_vars(s, mem, root)
+               : broadcast_bytes(s, (char *)mem + first, gr_step_state_bytes(s) - first, root));
     GR_TRY(gr_pg_broadcast(s->c.pg, (gr_vec){ numbers, 3, GR_I64 }, root));
     s->n_updates = numbers[0];
     memcpy(&s->c.seed, &numbers[1], sizeof(s->c.seed));
@@ -153,7 +156,7 @@ gr_status gr_step_sync_buffers(gr_step *s)
 
 /* ---- drift ---- */
 
-/* One checksum per variable, 0 for those that are no parameters; `mem` has room for the
+/* One checksum per variable, 0 for those that are no parameters, or common; `mem` has room for the
  * largest where the state cannot be read in place. */
 static gr_status sum_params(gr_step *s, void *mem, int32_t *sums)
 {
@@ -163,7 +166,7 @@ static gr_status sum_params(gr_step *s, void *mem, int32_t *sums)
         uint32_t crc;
 
         sums[i] = 0;
-        if (v->kind != GR_VAR_PARAM)
+        if (v->kind != GR_VAR_PARAM || v->common)
             continue;
         if (mem) {
             GR_TRY(s->device->ops->download(s->device, mem, own, var_bytes(v)));

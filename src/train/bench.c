@@ -25,7 +25,7 @@ typedef struct bench {
     const gr_command *command;
     int64_t batch, steps, threads, accumulate, zero, starts;
     int amp, optimizer;
-    const char *device, *group, *dump_after, *dump_dot;
+    const char *device, *group, *dump_after, *dump_dot, *without;
     bool tune, profile;
 
     gr_pg *pg;
@@ -34,7 +34,7 @@ typedef struct bench {
     gr_named feeds[GR_BENCH_MAX_FEEDS];
 } bench;
 
-#define N_OPTIONS 14
+#define N_OPTIONS 15
 
 static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
 {
@@ -55,6 +55,8 @@ static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
           "print the graphs after that pass, or after all" },
         { "dump_dot", GR_OPTION_TEXT, &b->dump_dot, 0, 0, NULL, "FILE",
           "write the planned graph for Graphviz" },
+        { "without", GR_OPTION_TEXT, &b->without, 0, 0, NULL, "PASSES",
+          "leave out these passes, parted by commas, to see what they are worth" },
         { "starts", GR_OPTION_INT, &b->starts, 0, 1000, NULL, "N",
           "starts of the program that are timed; one rank" },
         { "tune", GR_OPTION_FLAG, &b->tune, 0, 0, NULL, NULL, "choose kernels by measuring them" },
@@ -182,6 +184,7 @@ static gr_status open_step(bench *b)
     c.n_threads = (int)b->threads;
     c.tune = b->tune;
     c.dump_after = b->dump_after;
+    c.without = b->without;
     c.dump = dump;
     c.dump_arg = b;
     GR_TRY(gr_step_create(&b->step, &c));

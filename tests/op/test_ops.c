@@ -37,6 +37,8 @@ static const struct {
     { "allreduce_finish", "needs a process group: tests/op/test_collective.c" },
     { "reduce_scatter_start", "needs a process group: tests/step/test_zero.c" },
     { "reduce_scatter_finish", "needs a process group: tests/step/test_zero.c" },
+    { "meet_start", "needs a process group: tests/step/test_zero.c" },
+    { "meet_finish", "needs a process group: tests/step/test_zero.c" },
     { "allgather_start", "needs a process group: tests/step/test_zero.c" },
     { "allgather_finish", "needs a process group: tests/step/test_zero.c" },
     { "shard_keep", "its results lie in the exchange space: tests/step/test_zero.c" },

@@ -132,6 +132,8 @@ int main(void)
     c.recompute = GR_RECOMPUTE_NONE;
     c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
     c.clip_norm = 1;
+    test_dump("common", &c, 2);
+    c.without = "common";
     test_dump("sync", &c, 2);
     c.amp = GR_AMP_F16;
     c.accumulate = 2;

@@ -231,9 +231,85 @@ static void test_drift(int n_ranks, int odd)
     rank_run r[MAX_RANKS];
 
     c.check_every = 2;
+    c.without = "common"; /* what ranks have in common cannot drift apart */
     odd_rank = odd;
     run(r, n_ranks, c, drift);
     forget(r, n_ranks);
+}
+
+/* ---- what ranks have in common ---- */
+
+/* What rank 1 restores is there for rank 0, too; statistics and counters are each rank's own. */
+static void restore_on_rank_1(rank_run *r)
+{
+    gr_snapshot *before;
+
+    GR_CHECK_OK(gr_step_save(r->s, &before));
+    train(r, 2);
+    GR_CHECK_OK(gr_pg_barrier(r->pg));
+    if (r->rank == 1)
+        GR_CHECK_OK(gr_step_restore(r->s, before));
+    GR_CHECK_OK(gr_pg_barrier(r->pg));
+    gr_snapshot_destroy(before);
+}
+
+static void test_common(void)
+{
+    gr_step_config c = config();
+    rank_run r[2], whole[2];
+
+    run(r, 2, c, restore_on_rank_1);
+    c.without = "common";
+    run(whole, 2, c, restore_on_rank_1);
+    GR_CHECK(memcmp(tensor(&r[0], "fc2.weight"), tensor(&r[1], "fc2.weight"), 160) == 0);
+    GR_CHECK(memcmp(tensor(&r[0], "fc2.weight"), tensor(&whole[1], "fc2.weight"), 160) == 0);
+    GR_CHECK(memcmp(tensor(&r[0], "fc2.weight"), tensor(&whole[0], "fc2.weight"), 160) != 0);
+    GR_CHECK(memcmp(tensor(&r[0], "optimizer.exp_avg.fc2.weight"),
+                    tensor(&whole[1], "optimizer.exp_avg.fc2.weight"), 160) == 0);
+    for (int i = 0; i < 2; i++) {
+        GR_CHECK(memcmp(tensor(&r[i], "bn.running_mean"), tensor(&whole[i], "bn.running_mean"),
+                        32) == 0);
+        GR_CHECK_EQ(*(const int64_t *)tensor(&r[i], "optimizer.step"), i == 0 ? 2 : 0);
+    }
+    forget(r, 2);
+    forget(whole, 2);
+}
+
+/* A second model on the same group has memory of its own. */
+static void train_two_models(rank_run *r)
+{
+    gr_snapshot *first, *second;
+    gr_step *s;
+
+    train(r, 3);
+    GR_CHECK_OK(gr_step_create(&s, &r->c));
+    batch_fill(r->b, false, 0, r->rank * 8, 8);
+    GR_CHECK_OK(gr_step_train(s, r->b->feeds, 2, 0.01));
+    GR_CHECK_OK(gr_step_save(s, &second));
+    train(r, 1);
+    gr_step_destroy(s);
+    GR_CHECK_OK(gr_step_save(r->s, &first));
+    GR_CHECK_EQ(*(const int64_t *)gr_snapshot_find(second, "optimizer.step")->mem, 1);
+    GR_CHECK_EQ(*(const int64_t *)gr_snapshot_find(first, "optimizer.step")->mem, 4);
+    gr_snapshot_destroy(first);
+    gr_snapshot_destroy(second);
+}
+
+static void train_one_model(rank_run *r)
+{
+    train(r, 3);
+    train(r, 1);
+}
+
+static void test_two_models(void)
+{
+    rank_run one[2], two[2];
+
+    run(one, 2, config(), train_one_model);
+    run(two, 2, config(), train_two_models);
+    check_same_state(one[0].end, two[0].end);
+    forget(one, 2);
+    forget(two, 2);
 }
 
 /* ---- decisions inside the step ---- */
@@ -316,8 +392,8 @@ static void test_unused(void)
     rank_run r[2];
 
     run(r, 2, config(), measure);
-    /* fc1 12 x 8 and 8, bn 8, fc2 8 x 5 and 5: each in whole cache lines */
-    GR_CHECK_EQ(exchange_bytes, (96 + 16 + 16 + 48 + 16) * sizeof(float));
+    /* fc1 12 x 8 and 8, bn 8, fc2 8 x 5 and 5: each in whole cache lines; the last meeting */
+    GR_CHECK_EQ(exchange_bytes, (96 + 16 + 16 + 48 + 16) * sizeof(float) + 2 * 64);
     GR_CHECK(!gr_snapshot_find(r[0].end, "optimizer.exp_avg.unused.weight"));
     GR_CHECK(gr_snapshot_find(r[0].end, "optimizer.exp_avg.fc1.weight") != NULL);
     forget(r, 2);
@@ -332,7 +408,7 @@ static void test_freeze(void)
     run(free_run, 2, c, plan_only);
     c.freeze = "fc1.*, bn.w?ight";
     run(r, 2, c, measure);
-    GR_CHECK_EQ(exchange_bytes, (48 + 16) * sizeof(float));
+    GR_CHECK_EQ(exchange_bytes, (48 + 16) * sizeof(float) + 2 * 64);
     GR_CHECK_EQ(n_params, 45 + 1000); /* unused is not frozen */
     GR_CHECK(!gr_snapshot_find(r[0].end, "optimizer.exp_avg.fc1.weight"));
     GR_CHECK(memcmp(tensor(&r[0], "fc1.weight"), tensor(&free_run[0], "fc1.weight"), 384) != 0);
@@ -408,6 +484,8 @@ int main(void)
 {
     test_broadcast();
     test_buffers();
+    test_common();
+    test_two_models();
     test_drift(2, 1);
     test_drift(3, 1);
     test_drift(4, 0);

@@ -1,7 +1,8 @@
 /*
- * Optimiser state cut up between ranks (ZeRO): the same bits as whole, for every optimiser,
- * with clipping, averages, mixed precision, skipped steps and accumulation; snapshots that
- * go both ways; and the memory that the formulas promise.
+ * Updates cut up between ranks, with optimiser state that is cut up as well (ZeRO) or common to
+ * all: the same bits as when each rank updates everything, for every optimiser, with clipping,
+ * averages, mixed precision, skipped steps and accumulation; snapshots that go both ways; and
+ * the memory that the formulas promise.
  */
 #include <math.h>
 #include <pthread.h>
@@ -12,6 +13,10 @@
 
 #define WIDTH  96
 #define LAYERS 6
+
+/* How a run is cut up; 1 and 2 are settings of `zero`. */
+#define WHOLE  (-1)
+#define COMMON 0
 
 static gr_value *weight(gr_graph *g, const char *kind, int i, int n_dims)
 {
@@ -150,12 +155,19 @@ static change *const changes[] = { sgd_plain,  sgd_momentum, sgd_nesterov,    ad
                                    adamw_wire, overflow,     adamw_all_of_it, half };
 #define N_CHANGES ((int)(sizeof(changes) / sizeof(changes[0])))
 
-static job make_job(change *with, int zero, int first, int n_steps)
+static void set_cut(gr_step_config *c, int cut)
+{
+    if (cut == WHOLE)
+        c->without = c->without ? "join,fuse,common" : "common";
+    c->zero = cut == WHOLE ? 0 : cut;
+}
+
+static job make_job(change *with, int cut, int first, int n_steps)
 {
     job j = { .c = base_config(), .global_batch = 24, .first = first, .n_steps = n_steps };
 
     with(&j.c);
-    j.c.zero = zero;
+    set_cut(&j.c, cut);
     return j;
 }
 
@@ -167,7 +179,7 @@ static int64_t count_in(const gr_snapshot *snap, const char *name)
 static void test_same_bits(change *with, int zero, int n_ranks)
 {
     int n_steps = with == half ? 16 : 4;
-    job whole = make_job(with, 0, 0, n_steps), cut = make_job(with, zero, 0, n_steps);
+    job whole = make_job(with, WHOLE, 0, n_steps), cut = make_job(with, zero, 0, n_steps);
 
     run_ranks(&whole, n_ranks);
     run_ranks(&cut, n_ranks);
@@ -190,9 +202,10 @@ static void test_same_bits(change *with, int zero, int n_ranks)
  * of four ranks goes on with one. */
 static void test_resume(int before, int after, int n_ranks)
 {
-    job whole = make_job(adamw_all_of_it, 0, 0, 4);
+    job whole = make_job(adamw_all_of_it, WHOLE, 0, 4);
     job a = make_job(adamw_all_of_it, before, 0, 2), b = make_job(adamw_all_of_it, after, 2, 2);
-    job alone = make_job(adamw_all_of_it, after, 2, 1), same = make_job(adamw_all_of_it, 0, 2, 1);
+    job alone = make_job(adamw_all_of_it, after, 2, 1),
+        same = make_job(adamw_all_of_it, WHOLE, 2, 1);
 
     run_ranks(&whole, n_ranks);
     run_ranks(&a, n_ranks);
@@ -302,14 +315,16 @@ static gr_status look_at_averages(gr_step *s, gr_pg *pg, void *arg)
     return GR_OK;
 }
 
-static void test_averages(int zero)
+static void test_averages(int how)
 {
     gr_step_config c = base_config();
     looked whole, cut;
 
     c.ema_decay = 0.75;
+    set_cut(&c, WHOLE);
     run_program(&c, 3, look_at_averages, &whole);
-    c.zero = zero;
+    c.without = NULL;
+    set_cut(&c, how);
     run_program(&c, 3, look_at_averages, &cut);
     GR_CHECK(memcmp(&whole, &cut, sizeof(whole)) == 0);
     GR_CHECK(memcmp(whole.plain, whole.averaged, sizeof(whole.plain)) != 0);
@@ -412,6 +427,7 @@ static void test_memory(int zero, int n_ranks)
     used whole[4], cut[4];
 
     c.ema_decay = 0.5;
+    c.without = "common";
     run_program(&c, n_ranks, measure, whole);
     c.zero = zero;
     run_program(&c, n_ranks, measure, cut);
@@ -434,15 +450,17 @@ int main(void)
 {
     for (int n_ranks = 2; n_ranks <= 4; n_ranks++) {
         for (int i = 0; i < N_CHANGES; i++)
-            for (int zero = 1; zero <= 2; zero++)
-                test_same_bits(changes[i], zero, n_ranks);
+            for (int cut = COMMON; cut <= 2; cut++)
+                test_same_bits(changes[i], cut, n_ranks);
         test_memory(1, n_ranks);
         test_memory(2, n_ranks);
     }
-    test_resume(1, 0, 4);
-    test_resume(0, 1, 3);
-    test_resume(2, 0, 4);
-    test_resume(0, 2, 4);
+    test_resume(1, COMMON, 4);
+    test_resume(COMMON, 1, 3);
+    test_resume(2, WHOLE, 4);
+    test_resume(WHOLE, 2, 4);
+    test_resume(COMMON, COMMON, 3);
+    test_averages(COMMON);
     for (int zero = 1; zero <= 2; zero++) {
         test_averages(zero);
         test_refusals(zero);

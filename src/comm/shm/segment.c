@@ -14,6 +14,12 @@
 /* Linux 5.14; older C libraries do not name it. */
 #define POPULATE_WRITE 23
 
+/* Only advice: systems without large pages for shared memory refuse it. */
+static void advise(void *mem, size_t n_bytes, shm_pages pages)
+{
+    (void)madvise(mem, n_bytes, pages == SHM_LARGE_PAGES ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
 static gr_status map(shm_segment *s, int flags, shm_pages pages)
 {
     void *mem = mmap(NULL, s->n_bytes, PROT_READ | PROT_WRITE, flags, s->fd, 0);
@@ -22,8 +28,7 @@ static gr_status map(shm_segment *s, int flags, shm_pages pages)
         return gr_fail(GR_ERR_NOMEM, "cannot map %zu bytes of shared memory: %s", s->n_bytes,
                        strerror(errno));
     s->mem = mem;
-    /* Only advice: systems without large pages for shared memory refuse it. */
-    (void)madvise(mem, s->n_bytes, pages == SHM_LARGE_PAGES ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    advise(mem, s->n_bytes, pages);
     return GR_OK;
 }
 
@@ -48,6 +53,16 @@ gr_status shm_segment_create(shm_segment *s, size_t n_bytes, shm_pages pages)
     if (st != GR_OK)
         shm_segment_close(s);
     return st;
+}
+
+gr_status shm_segment_map_over(const shm_segment *s, void *at, shm_pages pages)
+{
+    if (mmap(at, s->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, s->fd, 0) ==
+        MAP_FAILED)
+        return gr_fail(GR_ERR_NOMEM, "cannot map %zu bytes of shared memory: %s", s->n_bytes,
+                       strerror(errno));
+    advise(at, s->n_bytes, pages);
+    return GR_OK;
 }
 
 gr_status shm_segment_open(shm_segment *s, int pid, int fd, size_t n_bytes, shm_pages pages)
@@ -103,7 +118,7 @@ gr_status shm_segment_populate(const shm_segment *s, size_t first, size_t n_byte
     if (madvise((char *)s->mem + lo, first + n_bytes - lo, POPULATE_WRITE) == 0)
         return GR_OK;
     if (errno != EINVAL)
-        return gr_fail(GR_ERR_NOMEM, "no memory for %zu bytes of exchange space: %s", n_bytes,
+        return gr_fail(GR_ERR_NOMEM, "no memory for %zu bytes that ranks share: %s", n_bytes,
                        strerror(errno));
     for (size_t at = lo; at < first + n_bytes; at += PAGE_BYTES)
         (void)mem[at]; /* an older kernel: a read is enough to give shared memory its page */

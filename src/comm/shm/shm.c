@@ -2,7 +2,6 @@
 #include "comm/shm/shm.h"
 
 #include "base/alloc.h"
-#include "base/cpu.h"
 #include "base/size.h"
 #include "comm/create.h"
 
@@ -87,8 +86,8 @@ static void describe(const gr_pg *pg, gr_text *text)
                  "shared memory of one host; %s\n"
                  "all-reduce, broadcast and barrier in slots of %zu bytes, in pieces; reductions "
                  "in the exchange space in place, each rank its share; else by messages:\n",
-                 s->may_spin ? "waits spin for up to 1 ms, then sleep"
-                             : "more ranks than cores: waits sleep at once",
+                 s->spin != SHM_SLEEPS ? "waits spin for up to 1 ms, then sleep"
+                                       : "more ranks than cores: waits sleep at once",
                  SHM_SLOT_BYTES);
     if (s->engine.wire)
         s->engine.wire->ops->describe(s->engine.wire, text);
@@ -99,6 +98,7 @@ static const gr_pg_ops shm_ops = {
     .name = "shm",
     .can_capture = false,
     .exchange = shm_exchange,
+    .common = shm_common,
     .has_shares = true,
     .start = shm_start,
     .finish = shm_finish,
@@ -113,6 +113,13 @@ static const gr_pg_ops shm_ops = {
     .abort = shm_abort,
     .destroy = shm_destroy,
 };
+
+/* A set that is too small for this machine counts as one with cores to spare. */
+static void note_cores(cpu_set_t *cores)
+{
+    if (sched_getaffinity(0, sizeof(*cores), cores) != 0)
+        memset(cores, 0xff, sizeof(*cores));
+}
 
 static gr_status make_engine(gr_shm *s)
 {
@@ -144,7 +151,6 @@ gr_status shm_create(gr_shm **out, shm_world *w, int rank, const gr_pg_config *c
     s->head = (shm_head *)mem;
     s->ranks = (shm_rank *)(mem + ranks_at());
     s->staging = mem + staging_at(w->n_ranks);
-    s->may_spin = w->n_ranks <= gr_cpu_count();
     s->part = (void **)gr_calloc((size_t)w->n_ranks, sizeof(*s->part));
     if (!s->part)
         st = GR_ERR_NOMEM;
@@ -156,6 +162,7 @@ gr_status shm_create(gr_shm **out, shm_world *w, int rank, const gr_pg_config *c
         shm_destroy(&s->pg);
         return st;
     }
+    note_cores(&s->ranks[rank].cores);
     atom32_set(&s->ranks[rank].state, SHM_HERE);
     *out = s;
     return GR_OK;

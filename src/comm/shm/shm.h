@@ -48,6 +48,8 @@
 #include "comm/shm/atom.h"
 #include "comm/shm/segment.h"
 
+#include <sched.h>
+
 #define SHM_MAGIC      0x6772616475730002u
 #define SHM_HALF_BYTES ((size_t)256 << 10)
 #define SHM_SLOT_BYTES (2 * SHM_HALF_BYTES)
@@ -72,6 +74,7 @@ typedef struct shm_rank {
     atom32 waits;              /* shm_goal_kind + 1 while it sleeps, else 0 */
     atom64 waits_for;          /* the meeting's number then */
     atom64 last;               /* the card it showed last: 4 * number + shm_goal_kind */
+    cpu_set_t cores;           /* that it may run on; fixed before state is SHM_HERE */
     shm_card coll[GR_MAX_COLLS];
     shm_card call[SHM_CALLS]; /* calls by messages, in the order in which this rank began them */
 } shm_rank;
@@ -90,7 +93,7 @@ typedef struct shm_head {
     atom32 aborted SHM_ALIGNED; /* 0, 1 while the reason is written, 2 */
     int32_t abort_rank;
     char abort_text[GR_ERROR_TEXT];
-    int32_t exchange_fd; /* of rank 0's process; written by rank 0 between two rounds */
+    int32_t exchange_fd, common_fd; /* of rank 0's process; written by it between two rounds */
 } shm_head;
 
 /* What the ranks of one process share: all of them as threads, else one. */
@@ -116,7 +119,7 @@ typedef struct gr_shm {
     uint64_t n_begun;  /* of them */
     int *pids;         /* of all ranks; NULL for threads */
     int *pid_fds;      /* -1: this one is watched by its number; NULL for threads */
-    bool may_spin;     /* every rank has a core */
+    enum { SHM_SPIN_UNKNOWN, SHM_SPINS, SHM_SLEEPS } spin; /* see shm_may_spin() */
     uint64_t n_rounds, n_started, n_reduced;
     int next_started;                 /* ranks below it have started collective n_reduced */
     bool is_open[GR_MAX_COLLS];       /* by number % GR_MAX_COLLS: started, not finished */
@@ -146,6 +149,8 @@ gr_status shm_create(gr_shm **out, shm_world *w, int rank, const gr_pg_config *c
 void shm_destroy(gr_pg *pg);
 
 /* wait.c */
+/* Whether every rank has a core, as far as their bindings tell; no, while some are not here. */
+bool shm_may_spin(gr_shm *s);
 void shm_publish(gr_shm *s, atom64 *number, uint64_t value);
 void shm_wake_all(gr_shm *s);
 void shm_abort(gr_pg *pg, const char *why);
@@ -183,6 +188,9 @@ gr_status shm_finish(gr_pg *pg, const gr_coll *c, void *stream);
 gr_status shm_poll(gr_pg *pg);
 /* Reduces what is complete; never waits. */
 gr_status shm_progress(gr_shm *s) GR_MUST_CHECK;
+
+/* common.c */
+gr_status shm_common(gr_pg *pg, void *at, size_t n_bytes);
 
 /* staged.c */
 gr_status shm_gather_bytes(gr_pg *pg, const void *src, size_t n_bytes, char ***out, size_t *sizes);

@@ -322,6 +322,22 @@ static gr_status block(gr_shm *s, shm_goal *g, int64_t since_ns)
     return st;
 }
 
+/* Ranks that are bound to a core each may spin, though each by itself sees one core only. */
+bool shm_may_spin(gr_shm *s)
+{
+    cpu_set_t all;
+
+    CPU_ZERO(&all);
+    for (int r = 0; r < s->pg.size && s->spin == SHM_SPIN_UNKNOWN; r++) {
+        if (atom32_get(&s->ranks[r].state) == SHM_EXPECTED)
+            return false;
+        CPU_OR(&all, &all, &s->ranks[r].cores);
+    }
+    if (s->spin == SHM_SPIN_UNKNOWN)
+        s->spin = CPU_COUNT(&all) >= s->pg.size ? SHM_SPINS : SHM_SLEEPS;
+    return s->spin == SHM_SPINS;
+}
+
 gr_status shm_wait(gr_shm *s, shm_goal goal)
 {
     bool reached = false;
@@ -331,7 +347,7 @@ gr_status shm_wait(gr_shm *s, shm_goal goal)
     if (reached)
         return GR_OK;
     since_ns = gr_now_ns();
-    while (s->may_spin && gr_now_ns() - since_ns < SPIN_NS) {
+    while (shm_may_spin(s) && gr_now_ns() - since_ns < SPIN_NS) {
         for (int i = 0; i < SPIN_LOOK; i++) {
             __builtin_ia32_pause();
             GR_TRY(look(s, &goal, &reached));

@@ -39,6 +39,11 @@ const gr_kernel gr_allreduce_start_cpu[] = {
     { .name = NULL },
 };
 
+const gr_kernel gr_meet_start_cpu[] = {
+    { .name = "reference", .run = run_start },
+    { .name = NULL },
+};
+
 const gr_kernel gr_allreduce_finish_cpu[] = {
     { .name = "reference", .run = run_finish },
     { .name = NULL },

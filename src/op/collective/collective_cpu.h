@@ -4,7 +4,7 @@
 
 #include "graph/op.h"
 
-extern const gr_kernel gr_allreduce_start_cpu[], gr_allreduce_finish_cpu[], gr_shard_keep_cpu[],
-    gr_shard_give_cpu[], gr_shard_take_cpu[];
+extern const gr_kernel gr_allreduce_start_cpu[], gr_allreduce_finish_cpu[], gr_meet_start_cpu[],
+    gr_shard_keep_cpu[], gr_shard_give_cpu[], gr_shard_take_cpu[];
 
 #endif

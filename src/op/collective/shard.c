@@ -58,6 +58,19 @@ static gr_status gather_finish_infer(gr_node *n)
     return GR_OK;
 }
 
+static gr_status meet_start_infer(gr_node *n)
+{
+    token(&n->out[0]);
+    return GR_OK;
+}
+
+static gr_status meet_finish_infer(gr_node *n)
+{
+    GR_TRY(want_token(n));
+    token(&n->out[0]);
+    return GR_OK;
+}
+
 static gr_status keep_infer(gr_node *n)
 {
     gr_dtype t = n->src[0]->dtype;
@@ -134,10 +147,10 @@ static void print_items(const gr_node *n, gr_text *out)
                      (long long)a->item[i].part.n);
 }
 
-#define START(text, table)                                                                         \
+#define START(text, rule, table)                                                                   \
     {                                                                                              \
         .name = (text), .n_src = GR_ANY_COUNT, .n_out = 1, .amp = GR_AMP_KEEP, .has_effect = true, \
-        .place = GR_PLACE_EARLY, .infer = start_infer, .print = print_coll, .kernels = (table),    \
+        .place = GR_PLACE_EARLY, .infer = (rule), .print = print_coll, .kernels = (table),         \
     }
 #define FINISH(text, rule)                                                                         \
     {                                                                                              \
@@ -146,10 +159,13 @@ static void print_items(const gr_node *n, gr_text *out)
         .kernels = gr_allreduce_finish_cpu,                                                        \
     }
 
-const gr_op gr_op_reduce_scatter_start = START("reduce_scatter_start", gr_allreduce_start_cpu);
+const gr_op gr_op_reduce_scatter_start =
+    START("reduce_scatter_start", start_infer, gr_allreduce_start_cpu);
 const gr_op gr_op_reduce_scatter_finish = FINISH("reduce_scatter_finish", scatter_finish_infer);
-const gr_op gr_op_allgather_start = START("allgather_start", gr_allreduce_start_cpu);
+const gr_op gr_op_allgather_start = START("allgather_start", start_infer, gr_allreduce_start_cpu);
 const gr_op gr_op_allgather_finish = FINISH("allgather_finish", gather_finish_infer);
+const gr_op gr_op_meet_start = START("meet_start", meet_start_infer, gr_meet_start_cpu);
+const gr_op gr_op_meet_finish = FINISH("meet_finish", meet_finish_infer);
 
 const gr_op gr_op_shard_keep = {
     .name = "shard_keep",
@@ -261,4 +277,13 @@ gr_status gr_shard_gather_nodes(gr_graph *g, gr_pg *pg, const gr_coll *c, const 
     for (size_t i = 0; i < n && take; i++)
         params[i] = &take->out[i];
     return gr_graph_status(g);
+}
+
+gr_status gr_shard_meet_nodes(gr_graph *g, gr_pg *pg, const gr_coll *c, gr_value **values, int n)
+{
+    static const gr_op *const op[2] = { &gr_op_meet_start, &gr_op_meet_finish };
+    gr_value *met;
+
+    GR_BUG_IF(n < 1 || c->kind != GR_CALL_ALLGATHER);
+    return both_halves(g, pg, c, op, values, n, &met);
 }

@@ -13,6 +13,10 @@
  *     bucket = allgather_finish(token, given)     everybody's shares
  *     params = shard_take(bucket, params ...)     the other ranks' parts out of it
  *
+ *
+ *     token  = meet_start(params ...)             where ranks have parameters in common:
+ *     met    = meet_finish(token, params ...)     everybody has updated its parts
+ *
  * share, given and bucket are rows in the exchange space, at places that the builder is told; of
  * f32, but a share has the type in which gradients travel. They may overlap: each is made only when
  * all readers of the one before are done, because it depends on what they made.
@@ -43,7 +47,8 @@ typedef struct gr_shard_attr {
 } gr_shard_attr;
 
 extern const gr_op gr_op_reduce_scatter_start, gr_op_reduce_scatter_finish, gr_op_allgather_start,
-    gr_op_allgather_finish, gr_op_shard_keep, gr_op_shard_give, gr_op_shard_take;
+    gr_op_allgather_finish, gr_op_meet_start, gr_op_meet_finish, gr_op_shard_keep, gr_op_shard_give,
+    gr_op_shard_take;
 
 /* The two nodes of a reduce-scatter of n >= 1 gradients; *share lies where this rank's share
  * of the collective does. The label is copied. */
@@ -58,6 +63,11 @@ gr_status gr_shard_keep_node(gr_graph *g, gr_value *share, size_t offset,
  * replaced by the value in which all is new. `c` is the all-gather of the bucket. */
 gr_status gr_shard_gather_nodes(gr_graph *g, gr_pg *pg, const gr_coll *c, const gr_shard_attr *a,
                                 gr_value **params) GR_MUST_CHECK;
+
+/* A meeting: past its finish, every rank has made its n >= 1 values. `c` is an all-gather of
+ * nothing in particular. */
+gr_status gr_shard_meet_nodes(gr_graph *g, gr_pg *pg, const gr_coll *c, gr_value **values,
+                              int n) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

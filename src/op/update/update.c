@@ -163,13 +163,14 @@ static gr_status check_range(int64_t first, int64_t n, int64_t count)
 }
 
 /* The shape of what goes along with the parameter in source s: its own, or its part's. */
-static gr_status companion_shape(const gr_node *n, int s, const gr_stretch *part, gr_shape *out)
+static gr_status companion_shape(const gr_node *n, int s, const gr_update_part *part, gr_shape *out)
 {
     *out = n->src[s]->shape;
     if (!part)
         return GR_OK;
-    GR_TRY(check_range(part->first, part->n, gr_shape_count(out)));
-    *out = gr_shape_of(1, &part->n);
+    GR_TRY(check_range(part->of.first, part->of.n, gr_shape_count(out)));
+    if (!part->in_whole)
+        *out = gr_shape_of(1, &part->of.n);
     return GR_OK;
 }
 
@@ -184,15 +185,16 @@ static gr_status want_grad(const gr_node *n, const gr_update_attr *a)
     return check_range(a->part.grad_at, a->part.of.n, gr_shape_count(&grad->shape));
 }
 
-static const gr_stretch *part_of(const gr_update_attr *a)
+static const gr_update_part *part_of(const gr_update_attr *a)
 {
-    return a->has_part ? &a->part.of : NULL;
+    return a->has_part ? &a->part : NULL;
 }
 
-static void print_part(const gr_stretch *part, gr_text *out)
+static void print_part(const gr_update_part *part, gr_text *out)
 {
     if (part)
-        gr_text_addf(out, " part=%lld+%lld", (long long)part->first, (long long)part->n);
+        gr_text_addf(out, " part=%lld+%lld%s", (long long)part->of.first, (long long)part->of.n,
+                     part->in_whole ? " in whole" : "");
 }
 
 static gr_status sgd_infer(gr_node *n)

@@ -21,9 +21,9 @@
  *                 (1 - decay), in the first update param itself. Reads the updated param.
  * Outputs alias the variables they replace. lr comes from the step scalars.
  *
- * With has_part an update takes a part of the parameter only (ZeRO): moments and averages have
- * just its elements then, in one dimension, and grad is a row of numbers in which the part's
- * begin at grad_at.
+ * With has_part an update takes a part of the parameter only: grad is a row of numbers in which
+ * the part's begin at grad_at. Moments and averages have just its elements then, in one dimension
+ * (ZeRO), or are whole as well, in memory that ranks share (in_whole).
  */
 #ifndef GR_OP_UPDATE_UPDATE_H
 #define GR_OP_UPDATE_UPDATE_H
@@ -52,6 +52,7 @@ typedef struct gr_count_attr {
 typedef struct gr_update_part {
     gr_stretch of;
     int64_t grad_at;
+    bool in_whole; /* moments and averages are whole, too, and have the part in the same place */
 } gr_update_part;
 
 /* What is a parameter's own, whatever the optimiser. */
@@ -80,7 +81,7 @@ typedef struct gr_ema_attr {
     double decay;
     bool has_control;
     bool has_part;
-    gr_stretch part;
+    gr_update_part part; /* grad_at does not count: the parameter takes the gradient's place */
 } gr_ema_attr;
 
 extern const gr_op gr_op_accumulate, gr_op_accumulate_scaled, gr_op_grad_control, gr_op_count_step,

@@ -212,7 +212,7 @@ static void sgd_range(const gr_update_job *j, size_t first, size_t n)
     j->loops->sgd(j->dst + first, j->grad + first, buffer, n, &j->sgd);
 }
 
-/* Moves the job from the whole parameter to its part; moments have nothing but the part. */
+/* Moves the job from the whole parameter to its part. */
 static void take_part(gr_update_job *j, const gr_update_attr *a)
 {
     if (!a->has_part)
@@ -220,6 +220,8 @@ static void take_part(gr_update_job *j, const gr_update_attr *a)
     j->dst += a->part.of.first;
     j->grad += a->part.grad_at;
     j->n = (size_t)a->part.of.n;
+    for (int i = 0; i < 2 && a->part.in_whole; i++)
+        j->state[i] = j->state[i] ? j->state[i] + a->part.of.first : NULL;
 }
 
 static bool begin_sgd(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j)
@@ -232,10 +234,10 @@ static bool begin_sgd(const gr_launch *l, const gr_update_loops *loops, gr_updat
     *j = (gr_update_job){ .range = sgd_range,
                           .loops = loops,
                           .dst = l->out[0],
+                          .state = { a->momentum != 0 ? l->out[1] : NULL },
                           .grad = l->src[1],
                           .n = count(l->node->src[0]) };
     take_part(j, &a->of);
-    j->state[0] = a->momentum != 0 ? l->out[1] : NULL;
     j->sgd = (gr_sgd_terms){ .lr = (float)((double)l->scalars->lr * a->of.lr_scale),
                              .momentum = (float)a->momentum,
                              .weight_decay = (float)a->of.weight_decay,
@@ -298,8 +300,11 @@ static bool begin_ema(const gr_launch *l, const gr_update_loops *loops, gr_updat
                           .grad = l->src[1],
                           .n = count(l->node->src[0]),
                           .ema_rest = (float)(1 - a->decay) };
-    if (a->has_part)
-        j->grad += a->part.first;
+    if (a->has_part) {
+        j->dst += a->part.in_whole ? a->part.of.first : 0;
+        j->grad += a->part.of.first;
+        j->n = (size_t)a->part.of.n;
+    }
     return true;
 }
 
