@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 #include <zlib.h>
 
 /* The generated initialisers cast a const away. */
@@ -144,17 +145,30 @@ static gr_status make_id(gr_wandb *w, const char *given)
     return gr_text_status(&w->id);
 }
 
-static gr_status make_run_folder(gr_wandb *w, const char *top)
+/* The name has the second of the start. A run that is started again within it, as launchers do
+ * with one that fails early, takes the next second that is free. */
+static gr_status name_run_folder(gr_wandb *w, const char *top)
 {
-    static const char *const inside[] = { "files", "logs", "tmp" };
-    time_t now = (time_t)w->started_at;
+    time_t second = (time_t)w->started_at;
     char when[32];
     struct tm local;
 
-    if (!localtime_r(&now, &local) || !strftime(when, sizeof(when), "%Y%m%d_%H%M%S", &local))
-        return gr_fail(GR_ERR_IO, "cannot tell the local time");
-    gr_text_addf(&w->folder, "%s/wandb/offline-run-%s-%s", top, when, gr_text_str(&w->id));
-    GR_TRY(gr_text_status(&w->folder));
+    do {
+        if (!localtime_r(&second, &local) || !strftime(when, sizeof(when), "%Y%m%d_%H%M%S", &local))
+            return gr_fail(GR_ERR_IO, "cannot tell the local time");
+        w->folder.len = 0;
+        gr_text_addf(&w->folder, "%s/wandb/offline-run-%s-%s", top, when, gr_text_str(&w->id));
+        GR_TRY(gr_text_status(&w->folder));
+        second++;
+    } while (access(w->folder.str, F_OK) == 0);
+    return GR_OK;
+}
+
+static gr_status make_run_folder(gr_wandb *w, const char *top)
+{
+    static const char *const inside[] = { "files", "logs", "tmp" };
+
+    GR_TRY(name_run_folder(w, top));
     for (size_t i = 0; i < sizeof(inside) / sizeof(inside[0]); i++) {
         gr_text path = GR_TEXT_INIT;
         gr_status st;

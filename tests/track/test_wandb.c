@@ -100,6 +100,24 @@ static void test_small(void)
     gr_text_fini(&folder);
 }
 
+/* A run that is started again within the same second, more than once. */
+static void test_again(void)
+{
+    gr_wandb_config c = { .folder = "runs", .run_id = "again" };
+    gr_text before = GR_TEXT_INIT;
+
+    for (int i = 0; i < 3; i++) {
+        gr_wandb *w;
+
+        GR_CHECK_OK(gr_wandb_open(&w, &c));
+        GR_CHECK(strcmp(gr_wandb_folder(w), gr_text_str(&before)) != 0);
+        before.len = 0;
+        gr_text_add(&before, gr_wandb_folder(w));
+        GR_CHECK_OK(gr_wandb_close(w, 0));
+    }
+    gr_text_fini(&before);
+}
+
 /* Records of many sizes, so that some end exactly before a block does. */
 static void test_large(void)
 {
@@ -205,6 +223,7 @@ int main(void)
     unsetenv("WANDB_MODE");
     unsetenv("WANDB_DISABLED");
     test_small();
+    test_again();
     test_large();
     GR_CHECK(gr_alloc_fail_each(with_little_memory, NULL) > 20);
     GR_CHECK_FAILS(gr_wandb_open(&w, &bad), GR_ERR_ARG, "../x");
