@@ -10,9 +10,9 @@
 # are slow, or busy, or both.
 
 include(sanitizer)
-set(GR_TIMEOUT 600)
+set(GR_TIMEOUT 900)
 if(GR_SANITIZE)
-  set(GR_TIMEOUT 900)
+  set(GR_TIMEOUT 1200)
 endif()
 
 # gr_test(name label command...): registers, with what all tests have in common.
