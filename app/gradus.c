@@ -4,6 +4,7 @@
  */
 #include "base/streams.h"
 #include "base/text.h"
+#include "launch/bind.h"
 #include "recipe/recipes.h"
 #include "train/command.h"
 #include "train/config/process.h"
@@ -40,9 +41,14 @@ static gr_status run(const gr_command *c, const gr_verb *verb, gr_text *out, int
 
 int main(int argc, char **argv)
 {
+    static const gr_library launcher[] = {
+        { "hwloc", gr_hwloc_version, "gradrun --bind cannot be used" },
+        { 0 },
+    };
     gr_command c = { .program = argc > 0 ? argv[0] : "gradus",
                      .recipes = gr_recipes,
-                     .out = stdout };
+                     .out = stdout,
+                     .libraries = launcher };
     const gr_verb *verb = NULL;
     gr_text out = GR_TEXT_INIT;
     bool wants_help = false;

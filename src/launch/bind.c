@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #if __has_include(<hwloc.h>)
@@ -55,6 +56,22 @@ typedef struct library {
     HWLOC_MAP(X)
 #undef X
 } library;
+
+const char *gr_hwloc_version(void)
+{
+    static char text[32];
+    void *handle = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
+    void *symbol = handle ? dlsym(handle, "hwloc_get_api_version") : NULL;
+
+    if (symbol) {
+        unsigned v = ((__typeof__(&hwloc_get_api_version))(uintptr_t)symbol)();
+
+        snprintf(text, sizeof(text), "%u.%u.%u", v >> 16, v >> 8 & 255, v & 255);
+    }
+    if (handle)
+        dlclose(handle);
+    return symbol ? text : NULL;
+}
 
 /* False, with a message, when it is not there. */
 static bool load(library *lib)
@@ -146,6 +163,11 @@ static gr_status compute(gr_binding *b, int kind)
 }
 
 #else
+
+const char *gr_hwloc_version(void)
+{
+    return NULL;
+}
 
 static gr_status compute(gr_binding *b, int kind)
 {

@@ -13,4 +13,8 @@ gr_status gr_binding_create(gr_binding **out, int kind, int n_local) GR_MUST_CHE
 void gr_binding_apply(const gr_binding *b, int local_rank);
 void gr_binding_destroy(gr_binding *b);
 
+/* The interface of the library that is installed, "2.9.0"; NULL: there is none, or the program was
+ * built without it. Static text; one thread. */
+const char *gr_hwloc_version(void);
+
 #endif

@@ -91,8 +91,8 @@ static void help_pack(const gr_command *c, gr_text *out)
 
 static gr_status run_version(const gr_command *c, gr_text *out, int *signal)
 {
-    (void)c, (void)signal;
-    gr_version_print(out);
+    (void)signal;
+    gr_version_print(c, out);
     return gr_text_status(out);
 }
 

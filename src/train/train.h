@@ -12,12 +12,21 @@
 extern "C" {
 #endif
 
+/* A library that the program may have. */
+typedef struct gr_library {
+    const char *name;
+    const char *(*version)(void); /* NULL: it is absent */
+    const char *without;          /* what that means */
+} gr_library;
+
 typedef struct gr_command {
     const char *program; /* argv[0]: shown commands begin with it */
     int argc;            /* the words after the command's name */
     char **argv;
     const gr_recipe *const *recipes; /* ends with NULL */
     FILE *out;                       /* text for people; rank 0 writes it */
+    const gr_library *libraries;     /* beside the trainer's own, for --version; ends with a NULL
+                                        name; NULL: none */
 } gr_command;
 
 /*

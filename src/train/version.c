@@ -19,7 +19,7 @@ static void line(gr_text *out, const char *name, const char *version, const char
         gr_text_addf(out, "  %-14s absent: %s\n", name, without);
 }
 
-void gr_version_print(gr_text *out)
+void gr_version_print(const gr_command *c, gr_text *out)
 {
     const gr_module *cuda;
 
@@ -33,6 +33,8 @@ void gr_version_print(gr_text *out)
     line(out, "libjpeg", gr_jpeg_version(), "");
     line(out, "oneDNN", gr_onednn_version(), "matrix products use our own kernels");
     line(out, "MPI", gr_mpi_version(), "no libgradus-mpi that loads; ranks use shm and tcp");
+    for (const gr_library *l = c->libraries; l && l->name; l++)
+        line(out, l->name, l->version(), l->without);
     if (gr_module_load("cuda", &cuda) == GR_OK)
         cuda->versions(out);
     else

@@ -2,7 +2,7 @@
 #ifndef GR_TRAIN_VERSION_H
 #define GR_TRAIN_VERSION_H
 
-#include "base/text.h"
+#include "train/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -10,7 +10,7 @@ extern "C" {
 
 /* "gradus 0.1.0", then a line for every library: its version, or that it is absent and what
  * that means. Modules are loaded for it. */
-void gr_version_print(gr_text *out);
+void gr_version_print(const gr_command *c, gr_text *out);
 
 #ifdef __cplusplus
 }

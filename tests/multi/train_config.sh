@@ -88,4 +88,7 @@ grep -q "World size: 2" hand0.log || fail "not two ranks from flags"
 refused 0 "^batchsize  *train.batch_size" "$gradus" help keys
 refused 0 "libyaml  *[0-9]" "$gradus" --version
 grep -q '^gradus [0-9]' out.txt || fail "no version"
+for name in compiler libyaml jansson protobuf-c libpng zlib libjpeg oneDNN MPI hwloc CUDA; do
+    grep -Eq "^  $name +(absent: |.*[0-9]\.[0-9])" out.txt || fail "--version: no $name"
+done
 refused 0 "train.lr_scheduler:" "$gradus" train --help
