@@ -258,6 +258,53 @@ GR_API int64_t gr_tokens_count(const gr_tokens *t);
 GR_API gr_status gr_tokens_read(const gr_tokens *t, int64_t at, int64_t n, int64_t n_vocab,
                                 int64_t *dst) GR_MUST_CHECK;
 
+/* ---- Batches of sequences ------------------------------------------------------------ */
+
+/*
+ * Which samples a rank takes together when they differ in length: those of like length, as many
+ * as a budget of padded tokens holds. Each sample comes once an epoch over all ranks; every
+ * epoch has other batches, but as many, and as many on every rank, so that all take the same
+ * steps (only if all batches are single samples, some of these come twice for that). Ranks of
+ * one step get neighbours in length. Equal configs but for `rank` give matching batches; nothing
+ * is exchanged. See examples/token_budget.c.
+ */
+typedef struct gr_batches gr_batches;
+
+typedef struct gr_batches_config {
+    const int64_t *lengths; /* of the samples, in tokens; read during the call only */
+    int64_t n_samples;
+    int64_t max_tokens; /* samples x padded length of a batch is never more */
+    int64_t max_batch;  /* samples of a batch; 0: what the budget allows */
+    int64_t round_to;   /* padded lengths are multiples of it, up to the budget: each is a plan
+                           of the step; 0: 64 */
+    uint64_t seed;
+    bool exact; /* for validation: in rising length, and ranks may differ by a batch */
+    int rank, n_ranks;
+} gr_batches_config;
+
+#define GR_BATCHES_CONFIG_INIT \
+    {                          \
+        .n_ranks = 1           \
+    }
+
+typedef struct gr_batch_view {
+    const int64_t *index; /* of its n samples */
+    int64_t n;
+    int64_t length; /* in tokens, that they are padded to */
+} gr_batch_view;
+
+/* GR_ERR_ARG names a sample that is longer than the budget, or says that there are fewer samples
+ * than ranks. The caller owns *out. */
+GR_API gr_status gr_batches_create(gr_batches **out, const gr_batches_config *config) GR_MUST_CHECK;
+GR_API void gr_batches_destroy(gr_batches *b); /* NULL is fine */
+/* Of one epoch, on this rank. */
+GR_API int64_t gr_batches_count(const gr_batches *b);
+/* Batch i of an epoch; both may be asked for in any order, so that resuming is going to a place.
+ * index is valid until another epoch is asked for. One thread at a time; allocates when an epoch
+ * is asked for first. */
+GR_API gr_status gr_batches_at(gr_batches *b, int64_t epoch, int64_t i,
+                               gr_batch_view *out) GR_MUST_CHECK;
+
 /* ---- Shards ------------------------------------------------------------------------- */
 
 typedef struct gr_pack_config {

@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
-# The example that users copy works on one rank and on three, and prints the same.
+# The examples that users copy work on one rank and on several, and print the same. token_budget
+# guards P21: on any ranks as many steps on each, every sample once, the budget of tokens kept.
 set -euo pipefail
 
 example=$(dirname "$GR_BIN")/examples/train_mlp
 [ -x "$example" ] || exit 77 # a build without the examples
 for n in 1 3; do
     "$GR_BIN/gradrun" --nproc-per-node "$n" "$example" | diff "$GR_SOURCE/examples/train_mlp.expected" -
+done
+for n in 1 2 3 4; do
+    "$GR_BIN/gradrun" --nproc-per-node "$n" "$(dirname "$example")/token_budget" |
+        diff "$GR_SOURCE/examples/token_budget.expected" -
 done
