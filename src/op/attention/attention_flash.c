@@ -15,6 +15,7 @@
  * (3) Causal: blocks behind a panel's last query are left out.
  */
 #include "op/attention/attention_flash.h"
+#include "base/deal.h"
 #include "base/half.h"
 
 #include <math.h>
@@ -167,6 +168,7 @@ typedef struct job {
     const gr_flash *f;
     const gr_launch *l;
     atomic_bool unfit; /* set by any slice; read when all are done */
+    gr_deal deal;      /* panels of heads */
 } job;
 
 /* What of a panel lives through the blocks. */
@@ -321,6 +323,21 @@ static void run_chunk(forward *w, int64_t first, int64_t end)
     }
 }
 
+/* Panels [at, end), counted over all heads. */
+static void run_panels(forward *w, int64_t at, int64_t end)
+{
+    const gr_flash *f = w->at.f;
+
+    while (at < end) {
+        const int64_t head = at / f->n_panels, first = at % f->n_panels;
+        const int64_t n = min64(min64(f->n_panels - first, end - at), f->chunk);
+
+        gr_flash_place_at(&w->at, head / f->d.hq, head % f->d.hq);
+        run_chunk(w, first, first + n);
+        at += n;
+    }
+}
+
 static void run_slice(void *arg, int slice, int n_slices)
 {
     job *j = arg;
@@ -329,19 +346,13 @@ static void run_slice(void *arg, int slice, int n_slices)
     forward w;
     int64_t at, end;
 
+    (void)n_slices;
     forward_init(&w, f, j->l, &room);
     /* columns of queries that do not exist are never written, but read */
     memset(w.s, 0, (size_t)(GR_FLASH_KEYS * GR_FLASH_COLS) * sizeof(float));
-    gr_pool_cut(f->d.b * f->d.hq * f->n_panels, 1, slice, n_slices, &at, &end);
     f->e->begin();
-    while (at < end) {
-        const int64_t head = at / f->n_panels, first = at % f->n_panels;
-        const int64_t n = min64(min64(f->n_panels - first, end - at), f->chunk);
-
-        gr_flash_place_at(&w.at, head / f->d.hq, head % f->d.hq);
-        run_chunk(&w, first, first + n);
-        at += n;
-    }
+    while (gr_deal_take(&j->deal, slice, &at, &end))
+        run_panels(&w, at, end);
     f->e->end();
     if (w.unfit)
         atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
@@ -350,8 +361,11 @@ static void run_slice(void *arg, int slice, int n_slices)
 gr_status gr_flash_run(const gr_launch *l)
 {
     const gr_flash *f = l->data;
+    const int64_t n_heads = f->d.b * f->d.hq;
     job j = { .f = f, .l = l };
 
+    gr_deal_open(&j.deal, n_heads * f->n_panels, gr_flash_grain(f, n_heads, f->n_panels),
+                 f->n_slices);
     gr_pool_run(l->pool, run_slice, &j, f->n_slices);
     if (f->other && atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
         gr_launch again = *l;

@@ -164,6 +164,9 @@ typedef struct gr_flash_room {
     size_t used;
 } gr_flash_room;
 
+/* Items of a dealt piece, when each of n_heads has n: whole heads if there are enough. */
+int64_t gr_flash_grain(const gr_flash *f, int64_t n_heads, int64_t n);
+
 void *gr_flash_take(gr_flash_room *r, size_t n_bytes);
 
 /* What a slice works on, in either direction. */

@@ -4,6 +4,7 @@
  * heads, queries or keys, and has a pass of its own: a slice takes whole parts of the bias and
  * adds up, in ascending order, everything that goes there.
  */
+#include "base/deal.h"
 #include "op/attention/attention_flash.h"
 
 #include <string.h>
@@ -172,6 +173,7 @@ static void run_part(adder *w, int64_t b, int64_t h, int64_t panel)
 typedef struct job {
     const gr_flash *f;
     const gr_launch *l;
+    gr_deal deal; /* parts */
 } job;
 
 static int64_t count_parts(const gr_flash *f, int64_t *n_panels)
@@ -182,7 +184,7 @@ static int64_t count_parts(const gr_flash *f, int64_t *n_panels)
 
 static void run_slice(void *arg, int slice, int n_slices)
 {
-    const job *j = arg;
+    job *j = arg;
     const gr_flash *f = j->f;
     gr_flash_room room = { .base = (char *)j->l->work + (size_t)slice * f->slice_bytes };
     int64_t n_panels, at, end;
@@ -197,18 +199,22 @@ static void run_slice(void *arg, int slice, int n_slices)
     w.pair.delta = w.delta;
     memset(w.pair.s, 0, BLOCK_BYTES);
     memset(w.pair.dp, 0, BLOCK_BYTES);
-    gr_pool_cut(count_parts(f, &n_panels), 1, slice, n_slices, &at, &end);
+    (void)n_slices;
+    count_parts(f, &n_panels);
     f->e->begin();
-    for (; at < end; at++)
-        run_part(&w, at / n_panels / f->d.bias_dim[1], at / n_panels % f->d.bias_dim[1],
-                 at % n_panels);
+    while (gr_deal_take(&j->deal, slice, &at, &end))
+        for (; at < end; at++)
+            run_part(&w, at / n_panels / f->d.bias_dim[1], at / n_panels % f->d.bias_dim[1],
+                     at % n_panels);
     f->e->end();
 }
 
 void gr_flash_bias_run(const gr_flash *f, const gr_launch *l)
 {
-    job j = { f, l };
+    job j = { .f = f, .l = l };
+    int64_t n_panels;
 
+    gr_deal_open(&j.deal, count_parts(f, &n_panels), 1, f->n_slices);
     if (f->d.nk > 0)
         gr_pool_run(l->pool, run_slice, &j, f->n_slices);
 }

@@ -19,6 +19,7 @@
  *     blocks, and dq in another, cut by panels; the scores are then computed twice.
  * (3) Nothing of size queries x keys exists; sums of dk and dv are as large as k and v.
  */
+#include "base/deal.h"
 #include "op/attention/attention_flash.h"
 #include "op/matmul/matmul_amx.h"
 
@@ -31,6 +32,7 @@ typedef struct job {
     const gr_launch *l;
     bool want_kv, want_q;
     atomic_bool unfit; /* set by any slice; read when all are done */
+    gr_deal deal;      /* heads, or blocks or panels of heads */
 } job;
 
 /* What one slice works with, and what of it is wanted now. */
@@ -395,11 +397,12 @@ static void run_slice(void *arg, int slice, int n_slices)
 {
     job *j = arg;
     const gr_flash *f = j->f;
-    const int64_t n_heads = f->d.b * f->d.hkv;
+    const int64_t n = j->want_kv ? f->n_blocks : f->n_panels;
     gr_flash_room room = { .base = (char *)j->l->work + (size_t)slice * f->slice_bytes };
     backward w;
     int64_t at, end;
 
+    (void)n_slices;
     backward_init(&w, f, j->l, &room);
     w.want_kv = j->want_kv;
     w.want_q = j->want_q;
@@ -407,20 +410,28 @@ static void run_slice(void *arg, int slice, int n_slices)
     memset(w.pair.s, 0, BLOCK_BYTES);
     memset(w.pair.dp, 0, BLOCK_BYTES);
     f->e->begin();
-    if (j->want_kv && j->want_q) {
-        gr_pool_cut(n_heads, 1, slice, n_slices, &at, &end);
-        w.block_hi = f->n_blocks;
-        for (; at < end; at++)
+    w.block_hi = f->n_blocks;
+    while (gr_deal_take(&j->deal, slice, &at, &end)) {
+        if (!f->by_head)
+            run_parts(&w, n, at, end);
+        for (; f->by_head && at < end; at++)
             run_head(&w, at, 0, f->n_panels);
-    } else {
-        const int64_t n = j->want_kv ? f->n_blocks : f->n_panels;
-
-        gr_pool_cut(n_heads * n, 1, slice, n_slices, &at, &end);
-        run_parts(&w, n, at, end);
     }
     f->e->end();
     if (w.unfit)
         atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+}
+
+static void run_pass(job *j)
+{
+    const gr_flash *f = j->f;
+    const int64_t n_heads = f->d.b * f->d.hkv, n = j->want_kv ? f->n_blocks : f->n_panels;
+
+    if (f->by_head)
+        gr_deal_open(&j->deal, n_heads, 1, f->n_slices);
+    else
+        gr_deal_open(&j->deal, n_heads * n, gr_flash_grain(f, n_heads, n), f->n_slices);
+    gr_pool_run(j->l->pool, run_slice, j, f->n_slices);
 }
 
 gr_status gr_flash_grad_run(const gr_launch *l)
@@ -433,11 +444,11 @@ gr_status gr_flash_grad_run(const gr_launch *l)
         if (!gr_flash_bias_is_full(f))
             gr_flash_bias_run(f, l);
     }
-    gr_pool_run(l->pool, run_slice, &j, f->n_slices);
+    run_pass(&j);
     if (!f->by_head) {
         j.want_kv = false;
         j.want_q = true;
-        gr_pool_run(l->pool, run_slice, &j, f->n_slices);
+        run_pass(&j);
     }
     if (f->other && atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
         gr_launch again = *l;

@@ -1,9 +1,11 @@
 /* The fast kernels of attention: which nodes they take, sizes of sides, cuts between threads. */
 #include "base/alloc.h"
+#include "base/deal.h"
 #include "op/attention/attention_flash.h"
 #include "op/matmul/matmul_amx.h"
 
 #define CHUNK_BYTES ((int64_t)768 << 10) /* of a chunk of queries, of a 2 MiB L2 */
+#define PIECES      4                    /* dealt to a thread at least */
 #define LEFT_PAD    16 /* floats: lines of a left side do not all fall on the same cache sets */
 
 static int64_t div_up(int64_t n, int64_t by)
@@ -88,13 +90,22 @@ static void set_cuts(gr_flash *f, int n_threads, bool is_grad)
     const int64_t n_heads = f->d.b * f->d.hkv;
 
     if (!is_grad) {
-        f->n_slices = (int)clamp(f->d.b * f->d.hq * f->n_panels, 1, n_threads);
+        f->n_slices = gr_deal_hands(f->d.b * f->d.hq * f->n_panels, n_threads);
         return;
     }
     /* Heads that do not deal out evenly leave threads idle, up to half of them; two separate
      * passes cost seven products for five. */
     f->by_head = n_heads / 2 >= n_threads || n_heads % n_threads == 0;
-    f->n_slices = (int)clamp(f->by_head ? n_heads : n_heads * f->n_blocks, 1, n_threads);
+    f->n_slices = gr_deal_hands(f->by_head ? n_heads : n_heads * f->n_blocks, n_threads);
+}
+
+int64_t gr_flash_grain(const gr_flash *f, int64_t n_heads, int64_t n)
+{
+    const int64_t pieces = PIECES * f->n_slices;
+
+    if (f->n_slices == 1 || n_heads >= pieces || n_heads == 0)
+        return clamp(n, 1, n);
+    return clamp(n / div_up(pieces, n_heads), 1, n);
 }
 
 static void set_plan(gr_flash *f, const gr_node *n, const gr_flash_engine *e)

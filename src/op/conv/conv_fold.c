@@ -2,12 +2,14 @@
 #include "op/conv/conv_fold.h"
 
 #include "base/alloc.h"
+#include "base/deal.h"
 #include "base/size.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 #define CHUNK     768 /* lines: a panel of x and one of y stay in L2 */
+#define PIECES    8   /* dealt to a thread at least, if there are as many blocks */
 #define SUM_BYTES ((size_t)32 * 32 * sizeof(float))
 
 typedef struct fold {
@@ -154,6 +156,7 @@ typedef struct job {
     int64_t group, lo, n_lines; /* of the chunk */
     bool first;
     atomic_bool unfit; /* set by any slice; read when all are done */
+    gr_deal deal;      /* blocks of sums */
 } job;
 
 static void *work_at(const job *j, size_t at)
@@ -359,9 +362,8 @@ static void run_unit(const job *j, gr_fold_block *b, int64_t i)
 
 static void fold_slice(void *arg, int slice, int n_slices)
 {
-    const job *j = arg;
+    job *j = arg;
     const fold *f = j->f;
-    const int64_t n_taps = f->grid->n_taps;
     gr_fold_block b = { .x_step = f->run, .x_lines = f->n_x, .n_lines = f->chunk };
     int64_t lo, hi;
 
@@ -369,10 +371,11 @@ static void fold_slice(void *arg, int slice, int n_slices)
     b.add = !j->first;
     b.out_step = f->run;
     b.sums = work_at(j, f->at_slices + (size_t)slice * f->slice_bytes);
-    gr_pool_cut(f->x_panels * f->y_panels * n_taps, 1, slice, n_slices, &lo, &hi);
+    (void)n_slices;
     f->isa->begin();
-    for (int64_t i = lo; i < hi; i++)
-        run_unit(j, &b, i);
+    while (gr_deal_take(&j->deal, slice, &lo, &hi))
+        for (int64_t i = lo; i < hi; i++)
+            run_unit(j, &b, i);
     f->isa->end();
 }
 
@@ -435,7 +438,8 @@ static void put_slice(void *arg, int slice, int n_slices)
 static void run_group(job *j)
 {
     const fold *f = j->f;
-    int n_threads = gr_pool_size(j->l->pool);
+    const int64_t n_units = f->x_panels * f->y_panels * f->grid->n_taps;
+    int n_threads = gr_pool_size(j->l->pool), n_hands = gr_deal_hands(n_units, n_threads);
 
     j->first = true;
     for (j->lo = 0; j->lo < f->grid->n_lines; j->lo += f->chunk) {
@@ -447,7 +451,8 @@ static void run_group(job *j)
             gr_pool_run(j->l->pool, list_slice, j, n_threads);
         gr_pool_run(j->l->pool, dense_slice, j, n_threads);
         gr_pool_run(j->l->pool, pack_slice, j, n_threads);
-        gr_pool_run(j->l->pool, fold_slice, j, n_threads);
+        gr_deal_open(&j->deal, n_units, max64(n_units / (PIECES * n_hands), 1), n_hands);
+        gr_pool_run(j->l->pool, fold_slice, j, n_hands);
         j->first = false;
     }
     gr_pool_run(j->l->pool, put_slice, j, n_threads);

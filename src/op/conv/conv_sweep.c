@@ -2,6 +2,7 @@
 #include "op/conv/conv_sweep.h"
 
 #include "base/alloc.h"
+#include "base/deal.h"
 #include "base/size.h"
 
 #include <stdatomic.h>
@@ -11,9 +12,12 @@
 #define PANEL_BYTES  ((int64_t)1 << 19) /* of a pass of a panel */
 #define LEAST_RUN    64                 /* channels of a pass, for sums wait in memory */
 #define LEAST_LINES  256                /* of a chunk, so that its weights are worth loading */
+#define DEALT_LINES  384                /* of one of several chunks of a thread */
+#define DEALT_CHUNKS 4                  /* of a thread, so that cores of unequal speed can share */
 
 typedef struct grid_plan {
     int64_t chunk;    /* result lines */
+    int64_t n_chunks; /* of all groups */
     int64_t n_packed; /* source lines of a plane for a chunk */
     size_t at_weights;
     int64_t *tap_at; /* by pass full or last: n_taps each */
@@ -28,7 +32,10 @@ typedef struct sweep {
     bool low;     /* packed as bf16 */
     int64_t pass; /* channels */
     int64_t n_passes, n_panels;
-    int cuts_lines, cuts_cols;
+    int64_t n_cuts;   /* chunks of lines at least */
+    int64_t n_chunks; /* of all grids and groups */
+    bool by_panel;    /* dealt are panels of chunks, pass after pass; else whole chunks */
+    int n_hands;
     bool late;                 /* weights are packed by the slice that uses them, once */
     size_t at_wide, at_slices; /* weights as f32; slices, each of: */
     size_t at_sums, at_panel, at_places, at_marks, at_lists, at_kept, slice_bytes;
@@ -81,15 +88,21 @@ static void choose_passes(sweep *s)
     s->n_panels = div_up(s->g.cols, s->isa->cols);
 }
 
-/* Lines are cut when each thread gets enough of them, else panels. */
+/* Lines are cut when each thread gets enough of them. Sums of several passes that wait in a
+ * slice's own memory must stay with it; then a chunk is dealt as a whole. */
 static void choose_cuts(sweep *s, int n_threads)
 {
     int64_t n_lines = 0;
 
     for (int i = 0; i < s->g.n; i++)
         n_lines = max64(n_lines, s->g.grids[i].n_lines);
-    s->cuts_lines = (int)max64(min64(n_threads, n_lines / LEAST_LINES), 1);
-    s->cuts_cols = (int)max64(min64(n_threads / s->cuts_lines, s->n_panels), 1);
+    s->by_panel = s->n_passes == 1 || s->type_y == GR_F32;
+    if (n_threads == 1)
+        s->n_cuts = 1;
+    else if (n_lines >= LEAST_LINES * n_threads || !s->by_panel)
+        s->n_cuts = n_threads * min64(max64(n_lines / (DEALT_LINES * n_threads), 1), DEALT_CHUNKS);
+    else
+        s->n_cuts = max64(n_lines / LEAST_LINES, 1);
 }
 
 static gr_status plan_grid(sweep *s, int i)
@@ -100,8 +113,10 @@ static gr_status plan_grid(sweep *s, int i)
 
     fits = SOURCE_BYTES / max64(g->n_planes * s->isa->line_bytes(s->low, s->pass), 1);
     p->chunk = max64(fits - halo, max64(halo, LEAST_LINES));
-    p->chunk = min64(p->chunk, max64(div_up(g->n_lines, s->cuts_lines), 1));
+    p->chunk = min64(p->chunk, max64(div_up(g->n_lines, s->n_cuts), 1));
     p->chunk = div_up(p->chunk, lines) * lines;
+    p->n_chunks = div_up(g->n_lines, p->chunk) * s->d.groups;
+    s->n_chunks += p->n_chunks;
     p->n_packed = p->chunk + halo;
     p->tap_at = gr_calloc((size_t)g->n_taps * 2 + 1, sizeof(*p->tap_at));
     if (!p->tap_at)
@@ -176,7 +191,7 @@ static void lay_out(sweep *s)
     if (s->type_y != GR_F32 && s->n_passes > 1)
         take(&in, m.lines * (size_t)s->g.cols * sizeof(float));
     s->slice_bytes = in;
-    s->n_bytes = at + s->slice_bytes * (size_t)(s->cuts_lines * s->cuts_cols);
+    s->n_bytes = at + s->slice_bytes * (size_t)s->n_hands;
 }
 
 void gr_conv_sweep_release(void *data)
@@ -208,10 +223,11 @@ static gr_status make(sweep *s, const gr_prepare *p, const gr_conv_isa *isa)
     if (!s->plans)
         return GR_ERR_NOMEM;
     choose_passes(s);
-    choose_cuts(s, p->n_threads);
+    choose_cuts(s, p->n_threads < 1 ? 1 : p->n_threads);
     for (int i = 0; i < s->g.n; i++)
         GR_TRY(plan_grid(s, i));
-    s->late = s->cuts_lines == 1;
+    s->n_hands = gr_deal_hands(s->by_panel ? s->n_chunks * s->n_panels : s->n_chunks, p->n_threads);
+    s->late = true;
     for (int i = 0; i < s->g.n; i++)
         s->late = s->late && s->plans[i].chunk >= s->g.grids[i].n_lines;
     lay_out(s);
@@ -253,7 +269,9 @@ typedef struct job {
     const sweep *s;
     const gr_launch *l;
     const float *w;
-    atomic_bool unfit; /* set by any slice; read when all are done */
+    int64_t pass, pass_end; /* of this run */
+    atomic_bool unfit;      /* set by any slice; read when all are done */
+    gr_deal deal;           /* items: panels of chunks */
 } job;
 
 static char *panel_at(const job *j, int grid, int64_t group, int64_t panel, int64_t pass)
@@ -315,9 +333,10 @@ static void pack_weights_slice(void *arg, int slice, int n_slices)
 /* What one slice works on. */
 typedef struct chunk {
     job *j;
+    int64_t number; /* of all; -1: none yet */
     int grid;
     int64_t group, lo, hi; /* result lines */
-    int64_t panel_lo, panel_hi;
+    int64_t packed;        /* the pass whose source lines are there; -1: none */
     char *source, *panel;
     float *sums, *kept;
     int64_t *at;
@@ -403,56 +422,96 @@ static void run_panel(chunk *c, int64_t panel, int64_t pass)
     }
 }
 
-static void run_chunk(chunk *c)
+/* Chunk `number`: grid by grid, chunks of lines, groups. */
+static void open_chunk(chunk *c, int64_t number)
+{
+    const sweep *s = c->j->s;
+    int64_t i = number;
+
+    if (c->number == number)
+        return;
+    c->number = number;
+    for (c->grid = 0; i >= s->plans[c->grid].n_chunks; c->grid++)
+        i -= s->plans[c->grid].n_chunks;
+    c->group = i % s->d.groups;
+    c->lo = i / s->d.groups * s->plans[c->grid].chunk;
+    c->hi = min64(c->lo + s->plans[c->grid].chunk, s->g.grids[c->grid].n_lines);
+    c->packed = -1;
+    gr_conv_results_at(&s->g.grids[c->grid], c->lo, c->hi - c->lo, c->at);
+    list_taps(c);
+}
+
+static void pack_source(chunk *c, int64_t pass)
 {
     const sweep *s = c->j->s;
     const gr_conv_grid *g = &s->g.grids[c->grid];
     gr_conv_pack p = { .grid = g, .src = c->j->l->src[0], .type = s->type_src, .low = s->low };
 
-    gr_conv_results_at(g, c->lo, c->hi - c->lo, c->at);
-    list_taps(c);
+    if (c->packed == pass)
+        return;
+    c->packed = pass;
     p.channel = c->group * s->g.run;
     p.first = c->lo + g->lo;
     p.n = s->plans[c->grid].n_packed;
     p.dst = c->source;
-    for (int64_t pass = 0; pass < s->n_passes; pass++) {
-        p.run_lo = pass * s->pass;
-        p.run = pass_run(s, pass);
-        if (!s->isa->pack(&p))
-            c->unfit = true;
-        for (int64_t panel = c->panel_lo; panel < c->panel_hi; panel++)
-            run_panel(c, panel, pass);
+    p.run_lo = pass * s->pass;
+    p.run = pass_run(s, pass);
+    if (!s->isa->pack(&p))
+        c->unfit = true;
+}
+
+/* Items [at, end), each a panel of a chunk. */
+static void run_items(chunk *c, int64_t at, int64_t end)
+{
+    const int64_t n_panels = c->j->s->n_panels;
+
+    while (at < end) {
+        const int64_t first = at % n_panels, last = min64(first + end - at, n_panels);
+
+        open_chunk(c, at / n_panels);
+        for (int64_t pass = c->j->pass; pass < c->j->pass_end; pass++) {
+            pack_source(c, pass);
+            for (int64_t panel = first; panel < last; panel++)
+                run_panel(c, panel, pass);
+        }
+        at += last - first;
     }
 }
 
-static void run_slice(void *arg, int slice, int n_slices)
+static void run_slice(void *arg, int hand, int n_hands)
 {
     job *j = arg;
     const sweep *s = j->s;
-    char *work = (char *)j->l->work + s->at_slices + (size_t)slice * s->slice_bytes;
-    chunk c = { .j = j, .source = work, .sums = (float *)(work + s->at_sums) };
-    int64_t lo, hi;
+    char *work = (char *)j->l->work + s->at_slices + (size_t)hand * s->slice_bytes;
+    chunk c = { .j = j, .number = -1, .source = work, .sums = (float *)(work + s->at_sums) };
+    int64_t at, end;
 
-    (void)n_slices;
+    (void)n_hands;
     c.panel = s->late ? work + s->at_panel : NULL;
     c.at = (int64_t *)(work + s->at_places);
     c.marks = (uint8_t *)(work + s->at_marks);
     c.lists = (int *)(work + s->at_lists);
     c.kept = s->slice_bytes > s->at_kept ? (float *)(work + s->at_kept) : NULL;
-    gr_pool_cut(s->n_panels, 1, slice / s->cuts_lines, s->cuts_cols, &c.panel_lo, &c.panel_hi);
     s->isa->begin();
-    for (c.grid = 0; c.grid < s->g.n; c.grid++) {
-        gr_pool_cut(s->g.grids[c.grid].n_lines, s->isa->lines, slice % s->cuts_lines, s->cuts_lines,
-                    &lo, &hi);
-        for (c.lo = lo; c.lo < hi; c.lo = c.hi) {
-            c.hi = min64(c.lo + s->plans[c.grid].chunk, hi);
-            for (c.group = 0; c.group < s->d.groups && c.panel_lo < c.panel_hi; c.group++)
-                run_chunk(&c);
-        }
-    }
+    while (gr_deal_take(&j->deal, hand, &at, &end))
+        run_items(&c, at, end);
     s->isa->end();
     if (c.unfit)
         atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+}
+
+/* All panels of all chunks. */
+static void run_passes(job *j)
+{
+    const sweep *s = j->s;
+    const int64_t each = s->by_panel ? 1 : s->n_passes;
+
+    for (j->pass = 0; j->pass < s->n_passes; j->pass += each) {
+        j->pass_end = j->pass + each;
+        gr_deal_open(&j->deal, s->n_chunks * s->n_panels, s->by_panel ? 1 : s->n_panels,
+                     s->n_hands);
+        gr_pool_run(j->l->pool, run_slice, j, s->n_hands);
+    }
 }
 
 gr_status gr_conv_sweep_run(const gr_launch *l)
@@ -472,8 +531,8 @@ gr_status gr_conv_sweep_run(const gr_launch *l)
         gr_pool_run(l->pool, widen_slice, &j, n_threads);
     }
     if (!s->late)
-        gr_pool_run(l->pool, pack_weights_slice, &j, n_threads);
-    gr_pool_run(l->pool, run_slice, &j, s->cuts_lines * s->cuts_cols);
+        gr_pool_run(l->pool, pack_weights_slice, &j, 4 * n_threads);
+    run_passes(&j);
     if (s->other && atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
         gr_launch again = *l;
 

@@ -10,7 +10,9 @@
  *     threads: bits do not depend on the thread count.
  * (2) Taps that meet nothing but zeros in a block are left out, which changes no bit either.
  * (3) With one chunk of lines, weights are packed when their turn comes and used from L2.
- * (4) A kernel that meets numbers it cannot do (AMX) says so, and the whole is done again by
+ * (4) Threads are dealt panels of chunks (base/deal.h), all of a chunk before the next; who
+ *     comes to another chunk packs its lines for itself.
+ * (5) A kernel that meets numbers it cannot do (AMX) says so, and the whole is done again by
  *     another one.
  */
 #ifndef GR_OP_CONV_SWEEP_H
