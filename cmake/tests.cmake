@@ -131,7 +131,9 @@ foreach(file ${files})
   get_filename_component(name ${file} NAME_WE)
   add_executable(${name} ${file})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/interop)
-  target_link_libraries(${name} PRIVATE gr_test_support)
+  # As the programs do, they may load a module.
+  set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)
+  target_link_libraries(${name} PRIVATE gr_test_flags ${GR_SUPPORT} gr_host)
 endforeach()
 # The rank that tests of the launcher start, and the bad network between its hosts.
 add_dependencies(tests_multi rank_worker wire)

@@ -22,7 +22,7 @@ import tempfile
 FLAGS = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wundef", "-Wshadow", "-Werror",
          "-D_GNU_SOURCE", "-DGR_HAVE_ONEDNN=0", "-DGR_HAVE_NCCL=0"]
 # What only the CUDA module and single kernels include; absent on many machines.
-OPTIONAL = re.compile(r'^\s*#\s*include\s*[<"]((?:cuda|cublas|nccl|nvrtc|nvml|dnnl|oneapi/)[^">]*)', re.M)
+OPTIONAL = re.compile(r'^\s*#\s*include\s*[<"]((?:cuda|cublas|nccl|nvrtc|nvml|dnnl|oneapi/|mpi\.h)[^">]*)', re.M)
 
 OWN = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 

@@ -75,6 +75,6 @@ gr_status gr_mpi_create(gr_pg **out, const gr_pg_config *config)
     int local_rank;
 
     GR_TRY(gr_mpi_load(&module));
-    GR_TRY(module->world(&m.rank, &m.size, &local_rank));
+    GR_TRY(module->world(&m.rank, &m.size, &local_rank, m.deadline));
     return gr_wired_create(out, &wired_mpi, &m, config, local_rank);
 }

@@ -8,12 +8,12 @@
 
 #include "comm/wired.h"
 
-#define GR_MPI_ABI 2
+#define GR_MPI_ABI 3
 
 typedef struct gr_mpi_module {
     int abi;
-    /* Starts MPI if nobody has; this process's place in MPI_COMM_WORLD. */
-    gr_status (*world)(int *rank, int *size, int *local_rank);
+    /* Starts MPI if nobody has; this process's place in MPI_COMM_WORLD. Collective over it. */
+    gr_status (*world)(int *rank, int *size, int *local_rank, gr_deadline d);
     gr_wire_factory *make_wire;   /* a meet without gather() is MPI_COMM_WORLD */
     const char *(*version)(void); /* of the MPI library; static text */
 } gr_mpi_module;

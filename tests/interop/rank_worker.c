@@ -5,6 +5,10 @@
  *     rank_worker group             meets them in a process group, and adds up the ranks
  *     rank_worker all               every kind of call once; prints a checksum of the results
  *     rank_worker steps N           N all-reduces, a line each
+ *     rank_worker repeat KIND MS    the same kind of call until something fails
+ *     rank_worker groups            several groups at once
+ *     rank_worker second            a second group, for which rank 1 does not come
+ *     rank_worker differ            rank 1 calls something else than the others
  *     rank_worker leave N           gives N elements to rank 0 and leaves the group at once
  *     rank_worker ops HOST PORT     makes every request to a store that somebody runs there
  */
@@ -87,14 +91,24 @@ static gr_status in_group(const gr_job *j)
     return GR_OK;
 }
 
-static gr_status run(const gr_job *j, const char *mode, long n)
+static gr_status run(const gr_job *j, const char *mode, char **words)
 {
+    long n = words[0] ? strtol(words[0], NULL, 10) : 0;
+
     if (strcmp(mode, "group") == 0)
         return in_group(j);
     if (strcmp(mode, "all") == 0)
         return rank_calls_all();
     if (strcmp(mode, "steps") == 0)
         return rank_calls_steps(n);
+    if (strcmp(mode, "repeat") == 0 && words[0] && words[1])
+        return rank_calls_repeat(words[0], (int)strtol(words[1], NULL, 10));
+    if (strcmp(mode, "groups") == 0)
+        return rank_calls_groups();
+    if (strcmp(mode, "second") == 0)
+        return rank_calls_second();
+    if (strcmp(mode, "differ") == 0)
+        return rank_calls_differ();
     if (strcmp(mode, "leave") == 0)
         return rank_calls_leave(n);
     return in_store(j, (int)n);
@@ -113,7 +127,7 @@ int main(int argc, char **argv)
     }
     st = gr_job_from_env(&j);
     if (st == GR_OK)
-        st = run(&j, mode, argc > 2 ? strtol(argv[2], NULL, 10) : 0);
+        st = run(&j, mode, argv + (argc > 2 ? 2 : argc));
     if (st == GR_OK)
         return 0;
     fprintf(stderr, "rank_worker: %s: %s\n", gr_status_text(st), gr_error_message());

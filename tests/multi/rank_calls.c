@@ -3,12 +3,14 @@
 
 #include "base/outfile.h"
 #include "check.h"
+#include "comm/pg.h"
 
 #include <unistd.h>
 
-#define N_ELEM  20000 /* divisible by every number of ranks that tests start */
-#define STEP_US 20000
-#define LATE_US 300000
+#define N_ELEM    20000 /* divisible by every number of ranks that tests start */
+#define STEP_US   20000
+#define LATE_US   300000
+#define SECOND_MS 1000
 
 /* Fractions whose sums are rounded, so that another order of adding shows. */
 static void fill(float *x, int rank, int seed)
@@ -87,6 +89,127 @@ gr_status rank_calls_steps(long n)
     gr_pg_destroy(pg);
     free(x);
     return GR_OK;
+}
+
+static int kind_number(const char *name)
+{
+    static const char *const names[] = {
+#define X(id, text) text,
+        GR_CALL_MAP(X)
+#undef X
+    };
+
+    for (int i = 0; i < GR_CALL_COUNT; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return GR_CALL_COUNT; /* in the exchange space */
+}
+
+static gr_status repeat_once(gr_pg *pg, int kind, float *src, float *dst)
+{
+    gr_coll c = { .label = "one of all", .n_elem = N_ELEM, .dtype = GR_F32 };
+
+    if (kind < GR_CALL_COUNT)
+        return one_call(pg, (gr_call_kind)kind, src, dst);
+    GR_TRY(gr_pg_start(pg, &c, NULL));
+    return gr_pg_finish(pg, &c, NULL);
+}
+
+gr_status rank_calls_repeat(const char *kind, int ms)
+{
+    float *src = calloc(N_ELEM, sizeof(*src)), *dst = calloc(N_ELEM, sizeof(*dst));
+    int number = kind_number(kind);
+    void *exchange;
+    gr_pg *pg;
+
+    GR_CHECK(src && dst);
+    GR_TRY(gr_pg_create(&pg, NULL));
+    GR_TRY(gr_pg_exchange(pg, NULL, N_ELEM * sizeof(float), &exchange));
+    for (long i = 0;; i++) {
+        gr_status st = repeat_once(pg, number, src, dst);
+
+        if (st == GR_OK && i % 4 == 3) /* nobody runs far ahead of a root */
+            st = gr_pg_barrier(pg);
+        if (st != GR_OK)
+            return st;
+        if (i == 6) {
+            pg->timeout_ms = ms;
+            printf("rank %d is process %d\n", gr_pg_rank(pg), (int)getpid());
+            fflush(stdout);
+        }
+    }
+}
+
+gr_status rank_calls_differ(void)
+{
+    float x[2] = { 0 };
+    gr_pg *pg;
+
+    GR_TRY(gr_pg_create(&pg, NULL));
+    GR_TRY(gr_pg_barrier(pg));
+    return gr_pg_rank(pg) == 1 ? gr_pg_broadcast(pg, (gr_vec){ x, 2, GR_F32 }, 1)
+                               : gr_pg_allreduce(pg, (gr_vec){ x, 1, GR_F32 }, GR_REDUCE_SUM);
+}
+
+/* Two all-reduces of a group under way at once; the sum of its ranks in the group of all. */
+static gr_status check_group(gr_pg *g, int me, double want)
+{
+    double a = me, b = 2 * me;
+    gr_pg_call c = { .kind = GR_CALL_ALLREDUCE, .dtype = GR_F64, .dst = &a, .n_elem = 1 };
+    gr_work *first, *second;
+
+    if (!g)
+        return GR_OK;
+    GR_TRY(gr_pg_begin(&first, g, &c));
+    c.dst = &b;
+    GR_TRY(gr_pg_begin(&second, g, &c));
+    GR_TRY(gr_work_finish(first));
+    GR_TRY(gr_work_finish(second));
+    GR_CHECK(a == want && b == 2 * want);
+    return GR_OK;
+}
+
+gr_status rank_calls_groups(void)
+{
+    static const int low[] = { 1, 0 };
+    gr_pg *all, *half, *pair = NULL, *again;
+    double sum = 0, total = 0;
+    int me, w;
+
+    GR_TRY(gr_pg_create(&all, NULL));
+    me = gr_pg_rank(all);
+    w = gr_pg_size(all);
+    for (int r = 0; r < w; r++) {
+        total += r;
+        sum += r % 2 == me % 2 ? r : 0;
+    }
+    GR_TRY(gr_pg_split(&half, all, me % 2, me));
+    GR_TRY(gr_pg_create_sub(&pair, all, low, 2));
+    GR_TRY(gr_pg_create(&again, NULL));
+    for (int i = 0; i < 20; i++) {
+        GR_TRY(check_group(half, me, sum));
+        GR_TRY(check_group(pair, me, 1));
+        GR_TRY(check_group(again, me, total));
+        GR_TRY(check_group(all, me, total));
+    }
+    gr_pg_destroy(pair);
+    gr_pg_destroy(half);
+    gr_pg_destroy(again);
+    gr_pg_destroy(all);
+    printf("rank %d was in all groups\n", me);
+    return GR_OK;
+}
+
+gr_status rank_calls_second(void)
+{
+    gr_pg_config config = { .timeout_ms = SECOND_MS };
+    gr_pg *pg;
+
+    GR_TRY(gr_pg_create(&pg, NULL));
+    if (gr_pg_rank(pg) == 1)
+        pause();
+    gr_pg_destroy(pg);
+    return gr_pg_create(&pg, &config);
 }
 
 gr_status rank_calls_leave(long n)

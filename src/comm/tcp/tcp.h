@@ -7,6 +7,6 @@
 extern const gr_wired_kind gr_wired_tcp, gr_wired_hosts;
 
 /* What tells a host: GR_HOSTID if set, else boot id, name and process namespace. */
-void gr_host_identity(char *id, size_t id_bytes, char *name, size_t name_bytes);
+GR_API void gr_host_identity(char *id, size_t id_bytes, char *name, size_t name_bytes);
 
 #endif
