@@ -50,8 +50,11 @@ static gr_status trace_deep(gr_graph *g, void *user)
     }
     first = gr_param(g, "first.weight", GR_SHAPE(12, WIDTH), gr_init_uniform(-0.5, 0.5));
     h = gr_batch_norm_layer(g, "bn", gr_matmul(g, gr_input(g, "x"), first));
-    for (int i = 0; i < LAYERS; i++)
+    for (int i = 0; i < LAYERS; i++) {
+        gr_block_begin(g, "layer");
         h = gr_layer_norm(g, gr_matmul(g, gr_relu(g, h), w[i]), scale[i], shift[i], 1e-5);
+        gr_block_end(g);
+    }
     h = gr_matmul(g, h, gr_add(g, twin[0], twin[1]));
     logits = gr_linear(g, "head", gr_mul(g, gr_tanh(g, h), gain), 5);
     gr_output(g, "logits", logits);
@@ -86,6 +89,7 @@ static void sgd_momentum(gr_step_config *c)
     c->optim.momentum = 0.9;
     c->optim.weight_decay = 1e-3;
     c->clip_value = 0.01;
+    c->recompute = GR_RECOMPUTE_ALL; /* parameters are read again in the backward pass */
 }
 
 static void sgd_nesterov(gr_step_config *c)

@@ -1,0 +1,151 @@
+/*
+ * Parameters that ranks have in common: in the order in which a step runs, nobody reads a bucket's
+ * parameters after its exchange has begun, and everything common is made before the meeting at
+ * the end. (That the results are right, test_zero.c sees; a reader that comes too late would
+ * show there only now and then.)
+ */
+#include <pthread.h>
+
+#include "check.h"
+#include "step/private.h"
+#include "step/world.h"
+
+#define N_LAYERS 6
+
+/* Tied weights: the first layer's are the last one's, too. Each layer is a block. */
+static gr_status trace_tied(gr_graph *g, void *user)
+{
+    gr_value *tied = gr_param(g, "tied", GR_SHAPE(12, 12), gr_init_uniform(-0.3, 0.3));
+    gr_value *h = gr_matmul(g, gr_input(g, "x"), tied);
+
+    (void)user;
+    for (int i = 0; i < N_LAYERS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "fc%d", i);
+        gr_block_begin(g, name);
+        h = gr_add(g, h, gr_tanh(g, gr_linear(g, name, h, 12)));
+        gr_block_end(g);
+    }
+    h = gr_matmul(g, h, tied);
+    gr_loss(g, gr_cross_entropy(g, gr_linear(g, "head", h, 5), gr_input(g, "y")));
+    return gr_graph_status(g);
+}
+
+static int bucket_of(const gr_shard *s, const gr_value *v)
+{
+    const gr_var *var = gr_value_root(v)->var;
+    int slot = var && var->kind == GR_VAR_PARAM ? s->slot_of[var->index] : -1;
+
+    for (int k = 0; k < s->buckets->n_buckets && slot >= 0; k++)
+        if (slot < s->buckets->bucket[k].first + s->buckets->bucket[k].n)
+            return k;
+    return -1;
+}
+
+static void check_reads(const gr_step *s, const gr_node *n, const bool *has_begun)
+{
+    for (int i = 0; i < n->n_src && n->phase != GR_PHASE_UPDATE; i++) {
+        int k = bucket_of(&s->shard, n->src[i]);
+
+        GR_CHECK(k < 0 || !has_begun[k]);
+    }
+}
+
+static bool makes_common(const gr_node *n)
+{
+    for (int o = 0; o < n->n_out; o++)
+        if (n->out[o].alias && n->out[o].var && n->out[o].var->common)
+            return true;
+    return false;
+}
+
+/* Returns how many buckets there are, all of which were exchanged. */
+static int check_order(const gr_step *s, const gr_entry *e)
+{
+    gr_node *const *order = gr_plan_order(e->plan);
+    bool has_begun[64] = { false }, met = false;
+    int n_begun = 0;
+
+    for (int i = 0; i < e->graph->n_nodes; i++) {
+        const gr_node *n = order[i];
+
+        check_reads(s, n, has_begun);
+        if (n->op == &gr_op_reduce_scatter_start) {
+            int k = ((const gr_collective_attr *)n->attr)->coll.id;
+
+            GR_CHECK(k < 64 && !has_begun[k]);
+            has_begun[k] = true;
+            n_begun++;
+        }
+        GR_CHECK(!makes_common(n) || !met);
+        met = met || n->op == &gr_op_meet_start;
+    }
+    GR_CHECK(met);
+    GR_CHECK_EQ(n_begun, s->buckets.n_buckets);
+    return n_begun;
+}
+
+typedef struct rank_arg {
+    gr_step_config c;
+    int n_buckets; /* out */
+} rank_arg;
+
+static void *plan_rank(void *arg)
+{
+    rank_arg *r = arg;
+    batch *b = malloc(sizeof(*b));
+    gr_step *s;
+
+    GR_CHECK_OK(gr_step_create(&s, &r->c));
+    batch_fill(b, false, 0, 0, 8);
+    GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
+    for (int i = 0; i < r->c.accumulate; i++)
+        GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.01));
+    for (int i = 0; i < s->n_entries; i++)
+        if (s->entries[i]->role == GR_ROLE_WHOLE || s->entries[i]->role == GR_ROLE_LAST)
+            r->n_buckets = check_order(s, s->entries[i]);
+    gr_step_destroy(s);
+    gr_pg_destroy(r->c.pg);
+    free(b);
+    return NULL;
+}
+
+static void test_order(const gr_step_config *c)
+{
+    gr_pg_config pc = GR_PG_CONFIG_INIT;
+    gr_pg *pg[2];
+    rank_arg r[2];
+    pthread_t t[2];
+
+    GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
+    for (int i = 0; i < 2; i++) {
+        r[i] = (rank_arg){ .c = *c };
+        r[i].c.pg = pg[i];
+        GR_CHECK_EQ(pthread_create(&t[i], NULL, plan_rank, &r[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(t[i], NULL);
+        GR_CHECK(r[i].n_buckets > 3);
+    }
+}
+
+int main(void)
+{
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+
+    c.trace = trace_tied;
+    c.device = "cpu";
+    c.first_bucket_bytes = 64;
+    c.bucket_bytes = 512;
+    c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
+    test_order(&c);
+    c.recompute = GR_RECOMPUTE_ALL;
+    c.ema_decay = 0.5;
+    test_order(&c);
+    c.amp = GR_AMP_F16;
+    c.accumulate = 2;
+    c.grad_dtype = GR_BF16;
+    test_order(&c);
+    return 0;
+}
