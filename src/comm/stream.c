@@ -72,6 +72,27 @@ bool gr_stream_is_held(const gr_stream *s)
     return s->in_at >= GR_HEAD_BYTES && !gr_inbox_is_open(&s->place);
 }
 
+/* Of `n` bytes that came, those of the message under way, or of its head. */
+static gr_status take_bytes(gr_stream *s, gr_wire *w, int peer, size_t *n)
+{
+    bool is_head = s->in_at < GR_HEAD_BYTES;
+    size_t rest = (is_head ? GR_HEAD_BYTES : GR_HEAD_BYTES + s->in.n_bytes) - s->in_at;
+    size_t used = *n < rest ? *n : rest;
+
+    *n -= used;
+    s->in_at += used;
+    if (used < rest)
+        return GR_OK;
+    if (is_head)
+        GR_TRY(begin_message(s, w, peer));
+    if (s->in_at == GR_HEAD_BYTES + s->in.n_bytes) {
+        s->in_at = 0;
+        gr_inbox_close(&w->inboxes[peer], &s->place);
+    }
+    return GR_OK;
+}
+
+/* A body is read together with the head that follows it. */
 gr_status gr_stream_in(gr_stream *s, const gr_pipe *p, gr_wire *w, int peer, bool *moved)
 {
     gr_inbox *box = &w->inboxes[peer];
@@ -79,28 +100,28 @@ gr_status gr_stream_in(gr_stream *s, const gr_pipe *p, gr_wire *w, int peer, boo
 
     while (budget > 0 && (s->in_at > 0 || !gr_inbox_is_full(box))) {
         bool is_head = s->in_at < GR_HEAD_BYTES;
-        size_t body_at = is_head ? 0 : s->in_at - GR_HEAD_BYTES;
+        size_t body_at = is_head ? 0 : s->in_at - GR_HEAD_BYTES, left;
+        struct iovec parts[2] = { { s->in_head, GR_HEAD_BYTES }, { s->in_head, GR_HEAD_BYTES } };
         ssize_t n;
 
         if (gr_stream_is_held(s))
             return GR_OK;
-        if (!is_head)
+        if (is_head) {
+            parts[0] = (struct iovec){ s->in_head + s->in_at, GR_HEAD_BYTES - s->in_at };
+        } else {
             gr_inbox_admit(box, &s->place);
-        n = is_head ? p->read(p->arg, s->in_head + s->in_at, GR_HEAD_BYTES - s->in_at)
-                    : p->read(p->arg, s->place.mem + body_at, s->in.n_bytes - body_at);
+            parts[0] = (struct iovec){ s->place.mem + body_at, s->in.n_bytes - body_at };
+        }
+        n = p->read(p->arg, parts, is_head ? 1 : 2);
         if (n < 0)
             return gr_fail(GR_ERR_IO, "%s", strerror((int)-n));
         if (n == 0)
             return GR_OK;
         *moved = true;
-        s->in_at += (size_t)n;
-        budget -= (size_t)n < budget ? (size_t)n : budget;
-        if (is_head && s->in_at == GR_HEAD_BYTES)
-            GR_TRY(begin_message(s, w, peer));
-        if (s->in_at >= GR_HEAD_BYTES && s->in_at == GR_HEAD_BYTES + s->in.n_bytes) {
-            s->in_at = 0;
-            gr_inbox_close(box, &s->place);
-        }
+        left = (size_t)n;
+        budget -= left < budget ? left : budget;
+        while (left > 0)
+            GR_TRY(take_bytes(s, w, peer, &left));
     }
     return GR_OK;
 }

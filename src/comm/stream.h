@@ -15,7 +15,7 @@
 typedef struct gr_pipe {
     void *arg;
     ssize_t (*write)(void *arg, const struct iovec *parts, int n_parts);
-    ssize_t (*read)(void *arg, void *dst, size_t n_bytes);
+    ssize_t (*read)(void *arg, const struct iovec *parts, int n_parts);
 } gr_pipe;
 
 typedef struct gr_stream {

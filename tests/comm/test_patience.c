@@ -17,17 +17,23 @@
 
 typedef struct source {
     uint8_t bytes[4 * (GR_HEAD_BYTES + 8)];
-    size_t n, at;
+    size_t n, at, most;
 } source;
 
-static ssize_t feed(void *arg, void *dst, size_t n_bytes)
+/* At most `most` bytes at a time: bodies and heads are cut anywhere. */
+static ssize_t feed(void *arg, const struct iovec *parts, int n_parts)
 {
     source *s = (source *)arg;
-    size_t n = s->n - s->at < n_bytes ? s->n - s->at : n_bytes;
+    size_t most = s->n - s->at < s->most ? s->n - s->at : s->most, done = 0;
 
-    memcpy(dst, s->bytes + s->at, n);
-    s->at += n;
-    return (ssize_t)n;
+    for (int k = 0; k < n_parts && done < most; k++) {
+        size_t n = parts[k].iov_len < most - done ? parts[k].iov_len : most - done;
+
+        memcpy(parts[k].iov_base, s->bytes + s->at + done, n);
+        done += n;
+    }
+    s->at += done;
+    return (ssize_t)done;
 }
 
 static void put(source *s, uint32_t slot, const char text[8])
@@ -48,10 +54,10 @@ static gr_status on_head(void *arg, int peer, const gr_head *h, const char *text
     return GR_OK;
 }
 
-static void test_stream(bool has_patience)
+static void test_stream(bool has_patience, size_t most)
 {
     gr_wire w = { .size = 2, .user = { NULL, on_head }, .has_patience = has_patience };
-    source s = { .n = 0 };
+    source s = { .most = most };
     gr_pipe p = { .arg = &s, .read = feed };
     gr_what what = { .kind = GR_CALL_ALLREDUCE };
     char mem[3][8];
@@ -158,8 +164,10 @@ static gr_status scatter_and_leave(gr_pg *pg, void *arg)
 
 int main(void)
 {
-    test_stream(false);
-    test_stream(true);
+    for (size_t most = 1; most < 3 * GR_HEAD_BYTES; most++) {
+        test_stream(false, most);
+        test_stream(true, most);
+    }
     world_transport("tcp");
     for (int slow = 0; slow < 3; slow++)
         world_run(3, out_of_step, &slow);

@@ -16,16 +16,20 @@ typedef struct source {
     size_t left, piece;
 } source;
 
-static ssize_t feed(void *arg, void *dst, size_t n_bytes)
+static ssize_t feed(void *arg, const struct iovec *parts, int n_parts)
 {
     source *s = (source *)arg;
-    size_t n = s->left < n_bytes ? s->left : n_bytes;
+    size_t most = s->left < s->piece ? s->left : s->piece, done = 0;
 
-    n = n < s->piece ? n : s->piece;
-    memcpy(dst, s->at, n);
-    s->at += n;
-    s->left -= n;
-    return (ssize_t)n;
+    for (int k = 0; k < n_parts && done < most; k++) {
+        size_t n = parts[k].iov_len < most - done ? parts[k].iov_len : most - done;
+
+        memcpy(parts[k].iov_base, s->at + done, n);
+        done += n;
+    }
+    s->at += done;
+    s->left -= done;
+    return (ssize_t)done;
 }
 
 static gr_status on_head(void *arg, int peer, const gr_head *h, const char *text)

@@ -43,8 +43,9 @@ void gr_share(size_t n, size_t elem_bytes, int k, int n_shares, size_t *lo, size
 }
 
 #define DEPTH        2
-#define WINDOW_BYTES ((size_t)1 << 20) /* of all ranks together: half a second-level cache */
+#define WINDOW_BYTES ((size_t)2 << 20) /* of all ranks together: a second-level cache */
 #define LEAST_PIECE  ((size_t)32 << 10)
+#define MOST_PIECE   ((size_t)128 << 10)
 
 /* Room for the other ranks' elements, each `stride` bytes after the one before. */
 typedef struct terms {
@@ -147,9 +148,8 @@ static shares make_shares(const gr_algo_args *a,
                           size_t (*share)(const gr_algo_args *a, int k, size_t *first))
 {
     size_t window = (WINDOW_BYTES / DEPTH / (size_t)a->size) & ~(size_t)63;
-    size_t n_bytes = a->has_patience
-                         ? gr_least(a->piece_bytes, window > LEAST_PIECE ? window : LEAST_PIECE)
-                         : a->piece_bytes;
+    size_t most = gr_least(window > LEAST_PIECE ? window : LEAST_PIECE, MOST_PIECE);
+    size_t n_bytes = a->has_patience ? gr_least(a->piece_bytes, most) : a->piece_bytes;
     shares s = { .a = a, .share = share, .piece = n_bytes / a->elem_bytes };
 
     for (int i = 0; i < DEPTH; i++)

@@ -85,20 +85,25 @@ static ssize_t ring_write(void *arg, const struct iovec *parts, int n_parts)
     return (ssize_t)done;
 }
 
-static ssize_t ring_read(void *arg, void *dst, size_t n_bytes)
+static ssize_t ring_read(void *arg, const struct iovec *parts, int n_parts)
 {
     ends *e = (ends *)arg;
     gr_shm *s = e->s;
     size_t i = (size_t)e->peer * (size_t)s->pg.size + (size_t)s->pg.rank;
     shm_ring *r = &s->rings[i];
     uint64_t tail = atom64_acquire(&r->tail), head = atom64_acquire(&r->head);
-    size_t n = (size_t)(tail - head) < n_bytes ? (size_t)(tail - head) : n_bytes;
+    size_t there = (size_t)(tail - head), done = 0;
 
-    if (n == 0)
-        return 0;
-    copy_out(s->ring_memory + i * s->ring_bytes, s->ring_bytes, head, (char *)dst, n);
-    shm_publish(s, &r->head, head + n);
-    return (ssize_t)n;
+    for (int k = 0; k < n_parts && done < there; k++) {
+        size_t n = parts[k].iov_len < there - done ? parts[k].iov_len : there - done;
+
+        copy_out(s->ring_memory + i * s->ring_bytes, s->ring_bytes, head + done,
+                 (char *)parts[k].iov_base, n);
+        done += n;
+    }
+    if (done > 0)
+        shm_publish(s, &r->head, head + done);
+    return (ssize_t)done;
 }
 
 static void wire_send(gr_wire *w, gr_msg *m)

@@ -45,14 +45,16 @@ static ssize_t socket_write(void *arg, const struct iovec *parts, int n_parts)
     return -errno;
 }
 
-static ssize_t socket_read(void *arg, void *dst, size_t n_bytes)
+static ssize_t socket_read(void *arg, const struct iovec *parts, int n_parts)
 {
     mesh_stream *s = (mesh_stream *)arg;
+    struct msghdr h = { .msg_iov = (struct iovec *)(uintptr_t)parts,
+                        .msg_iovlen = (size_t)n_parts };
     ssize_t n;
 
     if (s->fd < 0)
         return 0;
-    n = recv(s->fd, dst, n_bytes, MSG_DONTWAIT);
+    n = recvmsg(s->fd, &h, MSG_DONTWAIT);
     if (n > 0)
         return n;
     if (n == 0)

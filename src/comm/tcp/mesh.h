@@ -117,7 +117,7 @@ bool mesh_has_unsent(const mesh_peer *p);
 gr_status mesh_shelf_make(mesh *m) GR_MUST_CHECK;
 gr_status mesh_shelves_open(mesh *m) GR_MUST_CHECK;
 ssize_t mesh_ring_write(void *arg, const struct iovec *parts, int n_parts);
-ssize_t mesh_ring_read(void *arg, void *dst, size_t n_bytes);
+ssize_t mesh_ring_read(void *arg, const struct iovec *parts, int n_parts);
 /* There is something to read, or room for what is to be written. */
 bool mesh_ring_is_ready(const mesh_peer *p);
 void mesh_sleeps(mesh *m, bool asleep);

@@ -116,21 +116,24 @@ ssize_t mesh_ring_write(void *arg, const struct iovec *parts, int n_parts)
     return (ssize_t)done;
 }
 
-ssize_t mesh_ring_read(void *arg, void *dst, size_t n_bytes)
+ssize_t mesh_ring_read(void *arg, const struct iovec *parts, int n_parts)
 {
     mesh_stream *s = (mesh_stream *)arg;
     mesh_peer *p = &s->mesh->peers[s->peer];
     uint64_t tail = atom64_acquire(&p->in_ring->tail), head = atom64_acquire(&p->in_ring->head);
-    size_t n = (size_t)(tail - head) < n_bytes ? (size_t)(tail - head) : n_bytes;
-    bool was_full = tail - head == RING_BYTES;
+    size_t there = (size_t)(tail - head), done = 0;
 
-    if (n == 0)
-        return 0;
-    copy_out(p->in_mem, head, (char *)dst, n);
-    atom64_set(&p->in_ring->head, head + n);
-    if (was_full)
+    for (int k = 0; k < n_parts && done < there; k++) {
+        size_t n = parts[k].iov_len < there - done ? parts[k].iov_len : there - done;
+
+        copy_out(p->in_mem, head + done, (char *)parts[k].iov_base, n);
+        done += n;
+    }
+    if (done > 0)
+        atom64_set(&p->in_ring->head, head + done);
+    if (done > 0 && there == RING_BYTES)
         wake(s->mesh, s->peer);
-    return (ssize_t)n;
+    return (ssize_t)done;
 }
 
 bool mesh_ring_is_ready(const mesh_peer *p)
