@@ -82,7 +82,7 @@ const char *gr_track_wandb_id(const gr_track *t);
 
 typedef struct gr_track_end {
     pid_t wandb_child;     /* uploads the run; -1: none */
-    gr_text wandb_command; /* for the user to run, when there is no child; may be empty */
+    gr_text wandb_command; /* does the same, for the user to run; empty without W&B */
     int64_t n_dropped;
 } gr_track_end;
 

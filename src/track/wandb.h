@@ -57,9 +57,9 @@ const char *gr_wandb_id(const gr_wandb *w);     /* borrowed; keep it to resume t
 /*
  * After the close, with the run's folder: when WANDB_API_KEY is set, WANDB_MODE is not offline
  * and the client is on PATH, starts `wandb sync FOLDER` in a session of its own, with its output
- * in FOLDER/logs/sync.log, and gives back its process in *child. Otherwise *child is -1 and
- * `command` gets the line for the user to run. The caller need not wait for the child.
- * Without `child` the run stays where it is, and only the line is given.
+ * in FOLDER/logs/sync.log, and gives back its process in *child, which need not be waited for.
+ * Otherwise *child is -1. `command` gets the line for the user to run, in either case. Without
+ * `child` the run stays where it is, and only the line is given.
  */
 gr_status gr_wandb_sync(const char *run_folder, pid_t *child, gr_text *command) GR_MUST_CHECK;
 

@@ -103,9 +103,7 @@ gr_status gr_wandb_sync(const char *run_folder, pid_t *child, gr_text *command)
             rc = spawn(run_folder, log.str, child);
         gr_text_fini(&log);
     }
-    if (rc == 0)
-        return GR_OK;
-    if (child)
+    if (child && rc != 0)
         *child = -1; /* the user can still do it */
     gr_text_add(command, "wandb sync ");
     add_quoted(command, run_folder);

@@ -11,6 +11,7 @@
 #include "train/predict.h"
 #include "train/rate.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -200,6 +201,19 @@ static gr_status test(gr_trainer *t)
     return st;
 }
 
+/* Masks and the like that lie beside the table, on this host. */
+static int count_files(const char *folder)
+{
+    DIR *d = opendir(folder);
+    int n = 0;
+
+    for (const struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.' && strcmp(e->d_name, "predictions.csv") != 0;
+    if (d)
+        closedir(d);
+    return n;
+}
+
 static gr_status predict_into(gr_trainer *t, const char *folder)
 {
     const char *path = gr_arena_printf(t->arena, "%s/predictions.csv", folder);
@@ -217,8 +231,15 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
         st = gr_prediction_write(p, t->pg, header, path);
     gr_prediction_destroy(p);
     GR_TRY(st);
-    gr_trainer_say(t, "Predictions of %s on %" PRId64 " samples: %s", t->resumed_from, n_samples,
-                   header ? path : folder);
+    GR_TRY(gr_pg_barrier(t->pg)); /* the others have written theirs */
+    if (header && count_files(folder) > 0)
+        gr_trainer_say(t,
+                       "Predictions of %s on %" PRId64 " samples: %s, and %d other file(s) in that "
+                       "folder",
+                       t->resumed_from, n_samples, path, count_files(folder));
+    else
+        gr_trainer_say(t, "Predictions of %s on %" PRId64 " samples: %s", t->resumed_from,
+                       n_samples, header ? path : folder);
     return GR_OK;
 }
 

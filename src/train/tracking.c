@@ -7,9 +7,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "train/stop.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -17,6 +19,7 @@
 
 #define MAX_PARAMS 256
 #define UPLOAD_MS  120000
+#define STOPPED_MS 5000 /* after a signal */
 #define LOOK_MS    50
 
 /* ---- the run's settings as parameters ---- */
@@ -117,42 +120,58 @@ gr_status gr_trainer_open_track(gr_trainer *t)
 
 /* ---- close ---- */
 
-/* Waits for the child; false: it is still at it. The launcher ends what a rank leaves behind,
- * so the rank stays for a while. */
-static bool wait_child(pid_t child, int *status)
+typedef enum gr_upload { UPLOAD_DONE, UPLOAD_FAILED, UPLOAD_SLOW, UPLOAD_STOPPED } gr_upload;
+
+/* The launcher ends what a rank leaves behind, so the rank stays for a while: not for long after
+ * a signal that stopped the run, and no longer than until the next one (P18). */
+static gr_upload wait_child(pid_t child)
 {
     const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000L };
-    gr_deadline end = gr_deadline_in_ms(UPLOAD_MS);
+    bool was_stopped = gr_stop_signal() != 0;
+    gr_deadline end = gr_deadline_in_ms(was_stopped ? STOPPED_MS : UPLOAD_MS);
 
     while (!gr_deadline_passed(end)) {
-        pid_t pid = waitpid(child, status, WNOHANG);
+        int status = 0;
+        pid_t pid = waitpid(child, &status, WNOHANG);
 
         if (pid == child || (pid < 0 && errno != EINTR))
-            return true;
+            return status == 0 ? UPLOAD_DONE : UPLOAD_FAILED;
+        if (!was_stopped && gr_stop_signal() != 0)
+            return UPLOAD_STOPPED;
         nanosleep(&pause, NULL);
     }
-    return false;
+    return was_stopped ? UPLOAD_STOPPED : UPLOAD_SLOW;
 }
 
+/* The run is over and its files are written: nothing here changes its result. */
 static void end_upload(gr_trainer *t, const gr_track_end *end)
 {
-    int status = 0;
+    const char *command = gr_text_str(&end->wandb_command);
 
     if (end->wandb_child <= 0) {
         if (end->wandb_command.len > 0)
-            gr_trainer_say(t, "To upload the run to W&B: %s", gr_text_str(&end->wandb_command));
+            gr_trainer_say(t, "To upload the run to W&B: %s", command);
         return;
     }
-    if (!wait_child(end->wandb_child, &status))
+    gr_trainer_say(t, "Uploading the run to W&B; Ctrl-C ends that");
+    switch (wait_child(end->wandb_child)) {
+    case UPLOAD_DONE: gr_trainer_say(t, "The run is uploaded to W&B."); break;
+    case UPLOAD_FAILED:
         gr_log(TRAIN, WARN,
-               "'wandb sync' has not ended after %d s and is left alone; see its log in "
-               "'%s/wandb'; run it again if the run is not complete",
-               UPLOAD_MS / 1000, t->folder);
-    else if (status != 0)
-        gr_log(TRAIN, WARN, "'wandb sync' failed; its log lies in '%s/wandb', in the run's logs/",
-               t->folder);
-    else
-        gr_trainer_say(t, "The run is uploaded to W&B.");
+               "the upload to W&B failed; its log is logs/sync.log in the run's folder of "
+               "'%s/wandb'; again: %s",
+               t->folder, command);
+        break;
+    case UPLOAD_SLOW:
+        gr_log(TRAIN, WARN,
+               "the upload to W&B has not ended after %d s and is left alone; again: %s",
+               UPLOAD_MS / 1000, command);
+        break;
+    case UPLOAD_STOPPED:
+        kill(-end->wandb_child, SIGTERM); /* its session, which is its own */
+        gr_log(TRAIN, WARN, "the upload to W&B is stopped; again: %s", command);
+        break;
+    }
 }
 
 void gr_trainer_close_track(gr_trainer *t, int exit_code)

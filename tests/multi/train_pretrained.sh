@@ -36,6 +36,35 @@ rc=0
 "$gradus" train shapes --output_dir none --resume none.log >foreign.log 2>&1 || rc=$?
 [ "$rc" = 1 ] || fail "a log was resumed"
 
+# Uploads that fail or hang change nothing about a run that is done (P18): a client without a
+# network, and one that never ends, which Ctrl-C ends.
+mkdir client
+client() { printf '#!/bin/sh\n%s\n' "$1" >client/wandb && chmod +x client/wandb; }
+with_client=(env WANDB_API_KEY=0 "PATH=$PWD/client:$PATH")
+client 'echo no network >&2; exit 1'
+"${with_client[@]}" "$gradus" train shapes --output_dir net "${small[@]}" --use_wandb --max_steps 5 \
+    >net.log 2>&1 || fail "a client without a network failed the run"
+says net 'the upload to W&B failed; .*; again: wandb sync net/wandb/offline-run-'
+grep -q 'no network' net/wandb/offline-run-*/logs/sync.log || fail "what the client said is lost"
+client 'echo $$ >client/pid; exec sleep 300'
+for ranks in 1 2; do
+    rm -f client/pid
+    "${with_client[@]}" "$GR_BIN/gradrun" --nproc-per-node "$ranks" "$gradus" train shapes \
+        --output_dir "hang$ranks" "${small[@]}" --use_wandb --max_steps 5 >"hang$ranks.log" 2>&1 &
+    job=$!
+    for _ in $(seq 300); do [ -s client/pid ] && break || sleep 0.1; done
+    sleep 0.5
+    began=$SECONDS
+    kill -INT "$job"
+    wait "$job" || true
+    [ $((SECONDS - began)) -le 10 ] || fail "a hanging upload took $((SECONDS - began)) s to stop"
+    says "hang$ranks" '^Done after 5 steps'
+    says "hang$ranks" 'the upload to W&B is stopped; again: wandb sync hang'
+    ! grep -q 'SIGKILL' "hang$ranks.log" || fail "a rank had to be killed"
+    for _ in $(seq 50); do kill -0 "$(cat client/pid)" 2>/dev/null && sleep 0.1 || break; done
+    ! kill -0 "$(cat client/pid)" 2>/dev/null || fail "the client goes on"
+done
+
 # A W&B run goes on as the same one; without a client the command is told, and nothing fails.
 env -u WANDB_API_KEY "$gradus" train shapes --output_dir wb "${small[@]}" --use_wandb \
     --wandb_project p --max_steps 5 >wb.log 2>&1 || fail wb

@@ -186,7 +186,9 @@ static void test_sync(void)
     unsetenv("WANDB_MODE");
     command.len = 0;
     GR_CHECK_OK(gr_wandb_sync("it's here", &child, &command));
-    GR_CHECK(child > 0 && command.len == 0);
+    GR_CHECK(child > 0);
+    GR_CHECK_STR(command.str, "wandb sync 'it'\\''s here'"); /* for when the child fails */
+    command.len = 0;
     GR_CHECK(waitpid(child, &status, 0) == child && status == 0);
     GR_CHECK_OK(gr_file_read("it's here/logs/sync.log", &text, &n));
     GR_CHECK_STR(text, "called with sync it's here\n");

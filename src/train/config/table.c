@@ -188,7 +188,7 @@ const gr_row gr_rows[] = {
     /* data */
     { INT("data.n_train", "0", 0, MANY, "training samples; 0: all"),
       "n_train", "N", NULL, AT(n_train), SAVED | FIXED },
-    { INT("data.n_eval", "0", 0, MANY, "validation samples; 0: all"), "n_eval", "N", NULL, AT(n_eval), SAVED },
+    { INT("data.n_eval", "0", 0, MANY, "validation samples; 0: all. Of drawn data those of test, too"), "n_eval", "N", NULL, AT(n_eval), SAVED },
     { CHOICE("data.check", "heads", "heads|all|none", "what `gradus check` looks at: heads of all files and "
       "some whole, all samples whole, nothing"), "check_data", NULL, NULL, AT(check_data), HIDDEN },
     { INT("dataloader.num_workers", "-1", -1, 1024, "loader threads of a rank; -1: 4, at most its cores; 0: none"),
