@@ -103,6 +103,8 @@ static const driver_case cases[] = {
     { CASE("concat of whole numbers", concat, &third, 2, DRIVER_SRC(GR_I64, 2, 2, 3), DRIVER_SRC(GR_I64, 2, 2, 1)), EXACT },
     { CASE("concat of bytes", concat, &second, 2, DRIVER_SRC(GR_U8, 5, 3), DRIVER_SRC(GR_U8, 5, 2)), EXACT },
     { MIXED("concat of two types", &second, DRIVER_F32(3, 4), DRIVER_F32(3, 2)), .grad = 1, .flags = DRIVER_EXACT },
+    { MIXED("concat of two types, rows", &second, DRIVER_F32(300, 19), DRIVER_F32(300, 37)), .grad = 1, .flags = DRIVER_EXACT },
+    { MIXED("concat of two types, few rows", &first, DRIVER_F32(70, 66), DRIVER_F32(301, 66)), .grad = 1, .flags = DRIVER_EXACT },
     { CASE("concat of other types", concat, &first, 2, DRIVER_SRC(GR_I32, 3, 4), DRIVER_SRC(GR_I64, 3, 4)), .want = "cast first" },
     { CASE("concat of float and int", concat, &first, 2, DRIVER_F32(3, 4), DRIVER_SRC(GR_I64, 3, 4)), .want = "cast first" },
     { CASE("concat of other rows", concat, &second, 2, DRIVER_F32(3, 4), DRIVER_F32(2, 4)), .want = "input 1 differs" },

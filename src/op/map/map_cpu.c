@@ -11,11 +11,13 @@
 #include "op/map/map_plan.h"
 
 #include "base/alloc.h"
+#include "base/deal.h"
 
 #include <string.h>
 
 /* Less work per thread than this is not worth waking it. */
 #define MIN_STRETCH 16384
+#define PIECES      4 /* dealt to a thread, if there are enough elements */
 
 typedef struct stretch {
     const gr_map_plan *plan;
@@ -257,6 +259,7 @@ static void advance_rows(stretch *w, int64_t n)
 typedef struct job {
     const gr_map_plan *plan;
     const gr_launch *launch;
+    gr_deal *deal; /* elements */
 } job;
 
 static void run_stretch(void *arg, int slice, int n_slices)
@@ -271,28 +274,40 @@ static void run_stretch(void *arg, int slice, int n_slices)
     for (int r = 0; r <= p->result; r++)
         w.reg[r] = slot_at(&w, p->slot_of[r]);
     fill_constants(&w);
-    gr_pool_cut(p->total, p->tile, slice, n_slices, &lo, &hi);
-    start_rows(&w, lo);
-    for (; lo < hi; lo = end) {
-        end = tile_end(&w, lo, hi);
-        run_tile(&w, lo, end - lo);
-        if (p->is_wide)
-            advance_rows(&w, end - lo);
+    (void)n_slices;
+    while (gr_deal_take(j->deal, slice, &lo, &hi)) {
+        start_rows(&w, lo);
+        for (; lo < hi; lo = end) {
+            end = tile_end(&w, lo, hi);
+            run_tile(&w, lo, end - lo);
+            if (p->is_wide)
+                advance_rows(&w, end - lo);
+        }
     }
+}
+
+/* Elements of a piece: whole tiles, enough of them to be worth taking. */
+static int64_t grain_for(const gr_map_plan *p, int n_slices)
+{
+    int64_t least = p->total / (n_slices == 1 ? 1 : PIECES * n_slices);
+
+    least = least < MIN_STRETCH / 2 ? MIN_STRETCH / 2 : least;
+    return (least + p->tile - 1) / p->tile * p->tile;
 }
 
 static gr_status tiled_run(const gr_launch *l)
 {
-    job j = { .plan = (const gr_map_plan *)l->data, .launch = l };
-    int64_t n_slices = j.plan->total / MIN_STRETCH;
-    int n_threads = gr_pool_size(l->pool);
+    gr_deal deal;
+    job j = { .plan = (const gr_map_plan *)l->data, .launch = l, .deal = &deal };
+    int n_slices, n_threads = gr_pool_size(l->pool);
 
     if (n_threads > j.plan->n_threads)
         n_threads = j.plan->n_threads;
-    if (n_slices > n_threads)
-        n_slices = n_threads;
-    if (j.plan->total > 0)
-        gr_pool_run(l->pool, run_stretch, &j, n_slices < 1 ? 1 : (int)n_slices);
+    n_slices = gr_deal_hands(j.plan->total / MIN_STRETCH, n_threads);
+    if (j.plan->total == 0)
+        return GR_OK;
+    gr_deal_open(&deal, j.plan->total, grain_for(j.plan, n_slices), n_slices);
+    gr_pool_run(l->pool, run_stretch, &j, n_slices);
     return GR_OK;
 }
 

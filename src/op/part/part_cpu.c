@@ -2,7 +2,9 @@
  * Concat and split on the CPU as copies of rows, slice, pad and flip as strided copies,
  * and their lists of kernels.
  */
+#include "base/cpu.h"
 #include "op/element.h"
+#include "op/matmul/matmul_kernels.h"
 #include "op/part/part_kernels.h"
 #include "op/shape/strided.h"
 
@@ -49,13 +51,33 @@ static const gr_shape *part_shape(const sides *s, int i)
     return s->is_split ? &s->launch->node->out[i].shape : &s->launch->node->src[i]->shape;
 }
 
-/* Row `o` of part i, of n bytes, to or from its place in the whole. */
-static void copy_part(const sides *s, int i, char *whole, int64_t o, size_t n)
+/* f32 to 16 bits or back; concat_reject() saw to it that there is AVX2. */
+static void convert(void *dst, gr_dtype to, const void *src, gr_dtype from, size_t n)
 {
-    if (s->is_split)
-        memcpy((char *)s->launch->out[i] + (size_t)o * n, whole, n);
+    const gr_tile_isa *isa = gr_cpu_has_avx512() ? &gr_matmul_tile_avx512 : &gr_matmul_tile_avx2;
+
+    if (to == GR_F32)
+        isa->widen(dst, src, from, (int64_t)n);
     else
-        memcpy(whole, (const char *)s->launch->src[i] + (size_t)o * n, n);
+        isa->narrow(dst, src, to, (int64_t)n);
+}
+
+/* Bytes [from, from + n) of part i, counted in the type of the whole, to or from their place
+ * there. */
+static void copy_part(const sides *s, int i, char *whole, size_t from, size_t n)
+{
+    const gr_launch *l = s->launch;
+    const gr_dtype type = l->node->out[0].dtype,
+                   other = s->is_split ? type : l->node->src[i]->dtype;
+    const size_t elem = gr_dtype_bytes(type);
+
+    if (s->is_split)
+        memcpy((char *)l->out[i] + from, whole, n);
+    else if (other == type)
+        memcpy(whole, (const char *)l->src[i] + from, n);
+    else
+        convert(whole, type, (const char *)l->src[i] + from / elem * gr_dtype_bytes(other), other,
+                n / elem);
 }
 
 static void sides_by_rows(void *arg, int slice, int n_slices)
@@ -74,7 +96,7 @@ static void sides_by_rows(void *arg, int slice, int n_slices)
         for (int i = 0; i < s->n_parts; i++) {
             size_t n = (size_t)part_shape(s, i)->dim[s->axis] * s->inner;
 
-            copy_part(s, i, at, o, n);
+            copy_part(s, i, at, (size_t)o * n, n);
             at += n;
         }
     }
@@ -90,11 +112,9 @@ static void sides_by_bytes(void *arg, int slice, int n_slices)
     for (int64_t o = 0; o < s->outer; o++)
         for (int i = 0; i < s->n_parts; i++) {
             size_t n = (size_t)part_shape(s, i)->dim[s->axis] * s->inner;
-            char *part = s->is_split ? s->launch->out[i] : s->launch->src[i];
 
             gr_pool_cut((int64_t)n, 4096, slice, n_slices, &lo, &hi);
-            part += (size_t)o * n + (size_t)lo;
-            memcpy(s->is_split ? part : at + lo, s->is_split ? at + lo : part, (size_t)(hi - lo));
+            copy_part(s, i, at + lo, (size_t)o * n + (size_t)lo, (size_t)(hi - lo));
             at += n;
         }
 }
@@ -122,11 +142,23 @@ static gr_status concat_run(const gr_launch *l)
     return GR_OK;
 }
 
+static bool is_half(gr_dtype t)
+{
+    return t == GR_BF16 || t == GR_F16;
+}
+
 static const char *concat_reject(const gr_node *n)
 {
-    for (int i = 0; i < n->n_src; i++)
-        if (n->src[i]->dtype != n->out[0].dtype)
-            return "only sources of the result's type";
+    for (int i = 0; i < n->n_src; i++) {
+        gr_dtype from = n->src[i]->dtype, to = n->out[0].dtype;
+
+        if (from == to)
+            continue;
+        if (!(from == GR_F32 && is_half(to)) && !(is_half(from) && to == GR_F32))
+            return "only sources of the result's type, or f32 and 16 bits";
+        if (!gr_cpu_has_avx2())
+            return "needs AVX2 to convert";
+    }
     return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "op/update/update.h"
 #include "op/update/update_cpu.h"
 
+#define PIECES    4 /* of a thread: cores may differ in speed */
 #define MIN_UNITS 4 /* of all parts together: fewer are not worth a second thread */
 
 typedef struct many_plan {
@@ -83,7 +84,7 @@ static gr_status run_many(const gr_launch *l, const gr_update_loops *loops)
             continue; /* skipped: the step's gradients are not finite */
         m.n_units += units_of(&jobs[m.n_jobs++]);
     }
-    gr_pool_run(l->pool, run_slice, &m, m.n_units < MIN_UNITS ? 1 : gr_pool_size(l->pool));
+    gr_pool_run(l->pool, run_slice, &m, m.n_units < MIN_UNITS ? 1 : PIECES * gr_pool_size(l->pool));
     return GR_OK;
 }
 
