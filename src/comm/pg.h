@@ -41,6 +41,8 @@ typedef struct gr_coll {
     gr_dtype dtype;
     gr_reduce op;
     gr_call_kind kind; /* 0 is ALLREDUCE */
+    bool own_only; /* of a REDUCE_SCATTER: finished as soon as the own share is there. Others may
+                      read the stretch until a later collective without this is finished */
 } gr_coll;
 
 /* The ranks of `pg` that become a group of their own. */

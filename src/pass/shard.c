@@ -36,6 +36,7 @@ static gr_status pad_buckets(const gr_shard *s, gr_buckets *b, int n_shares)
 
         move_bucket(b, k, at);
         k->coll.kind = GR_CALL_REDUCE_SCATTER;
+        k->coll.own_only = s->is_common; /* all meet before gradients are written again */
         k->coll.n_elem = (k->coll.n_elem + unit - 1) / unit * unit;
         GR_TRY(gr_size_add(&at, at, k->coll.n_elem * sizeof(float)));
     }

@@ -90,7 +90,8 @@ static gr_status reduce_twice(gr_pg *pg, gr_device *d, const wanted *w, char *ba
 {
     const gr_backend_ops *ops = d->ops;
     size_t n_bytes = w->n_elem * gr_dtype_bytes(w->dtype), step = (n_bytes + 127) / 64 * 64;
-    gr_coll a = { 0, "first", 0, w->n_elem, w->dtype, w->op, GR_CALL_ALLREDUCE }, b = a;
+    gr_coll a = { .id = 0, .label = "first", .n_elem = w->n_elem, .dtype = w->dtype, .op = w->op },
+            b = a;
     char *host, *want;
 
     b.id = 1;
@@ -124,7 +125,9 @@ static gr_status reduce_twice(gr_pg *pg, gr_device *d, const wanted *w, char *ba
 static gr_status reduce_replayed(gr_pg *pg, gr_device *d, float *base)
 {
     const gr_backend_ops *ops = d->ops;
-    gr_coll c = { 7, "replayed", 0, 1000, GR_F32, GR_REDUCE_AVG, GR_CALL_ALLREDUCE };
+    gr_coll c = {
+        .id = 7, .label = "replayed", .n_elem = 1000, .dtype = GR_F32, .op = GR_REDUCE_AVG
+    };
     void *recorded;
     float *host;
 
@@ -158,7 +161,9 @@ static gr_status measure(gr_pg *pg, gr_device *d, const char *name)
 {
     const gr_backend_ops *ops = d->ops;
     size_t n_elem = (size_t)16 << 20;
-    gr_coll c = { 0, "64 MiB", 0, n_elem, GR_F32, GR_REDUCE_AVG, GR_CALL_ALLREDUCE };
+    gr_coll c = {
+        .id = 0, .label = "64 MiB", .n_elem = n_elem, .dtype = GR_F32, .op = GR_REDUCE_AVG
+    };
     double best = 1e9;
     void *base;
 
@@ -227,7 +232,9 @@ typedef struct mishap {
 
 static gr_status reduce_once(gr_pg *pg, gr_device *d)
 {
-    gr_coll c = { 0, "bucket 0", 0, 1000, GR_F32, GR_REDUCE_AVG, GR_CALL_ALLREDUCE };
+    gr_coll c = {
+        .id = 0, .label = "bucket 0", .n_elem = 1000, .dtype = GR_F32, .op = GR_REDUCE_AVG
+    };
 
     GR_TRY(gr_pg_start(pg, &c, d->ops->stream(d)));
     GR_TRY(gr_pg_finish(pg, &c, d->ops->stream(d)));

@@ -229,7 +229,8 @@ gr_status shm_finish(gr_pg *pg, const gr_coll *c, void *stream)
         return gr_fail(GR_ERR_ARG, "%s %d '%s' is finished but was not started", gr_coll_name(c),
                        c->id, c->label ? c->label : "");
     number = s->number_of[c->id] - 1;
-    GR_TRY(shm_wait(s, (shm_goal){ .kind = SHM_GOAL_DONE, .number = number }));
+    GR_TRY(shm_wait(
+        s, (shm_goal){ .kind = SHM_GOAL_DONE, .number = number, .own_only = c->own_only }));
     s->number_of[c->id] = 0;
     s->is_open[number % GR_MAX_COLLS] = false;
     return GR_OK;

@@ -27,7 +27,8 @@
  *     (2) A rank reduces its share when all cards of that number are there, whenever it
  *         polls or waits, in the order of the numbers.
  *     (3) After finish nobody reads or writes that stretch, nor the cards of that number:
- *         the ring of GR_MAX_COLLS cards may be used again.
+ *         the ring of GR_MAX_COLLS cards may be used again. (With own_only, after the finish of
+ *         the next one without it.)
  *
  * - A *call* by messages: schedules (sched.h) over rings of shared memory, one from each
  *   rank to each. All calls that are begun and finished apart are of this kind, and those
@@ -136,6 +137,7 @@ typedef struct shm_goal {
     shm_goal_kind kind;
     uint64_t number;
     int next;                /* ranks below it have been seen there; starts at 0 */
+    bool own_only;           /* of a DONE: this rank's own part is enough */
     const gr_job_work *work; /* of a CALL */
 } shm_goal;
 

@@ -102,6 +102,10 @@ static gr_status look(gr_shm *s, shm_goal *g, bool *reached)
         *reached = gr_work_is_done(g->work);
         return GR_OK;
     }
+    if (g->own_only) {
+        *reached = s->n_reduced > g->number;
+        return GR_OK;
+    }
     for (; g->next < s->pg.size && has_reached(s, g->next, g); g->next++) {
         const shm_card *theirs = &s->ranks[g->next].round[g->number % 2];
 
