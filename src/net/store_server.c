@@ -48,6 +48,7 @@ struct gr_store_server {
     pthread_mutex_t lock; /* of what follows, up to the blank line; nothing else is taken in it */
     pthread_cond_t done;
     bool stops, clears; /* what the thread is told when woken */
+    bool is_over;       /* the thread does not listen any more */
     allowed *list;
     int n_list, cap_list;
 
@@ -337,30 +338,40 @@ void gr_store_server_clear(gr_store_server *s)
     pthread_mutex_lock(&s->lock);
     s->clears = true;
     wake(s);
-    while (s->clears)
+    while (s->clears && !s->is_over)
         pthread_cond_wait(&s->done, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }
 
-static void *serve(void *arg)
+static void serve_until_told(gr_store_server *s)
 {
-    gr_store_server *s = (gr_store_server *)arg;
-
     for (;;) {
         int n = fill_polls(s);
 
         if (poll(s->polls, (nfds_t)n, s->is_full ? PAUSE_MS : -1) < 0 && errno != EINTR) {
             gr_log(NET, ERROR, "store: poll: %s", strerror(errno));
-            return NULL;
+            return;
         }
         if (s->polls[0].revents && !obey(s))
-            return NULL;
+            return;
         if (s->polls[0].revents)
             continue;
         serve_clients(s);
         if (s->polls[1].revents || s->is_full)
             accept_clients(s);
     }
+}
+
+static void *serve(void *arg)
+{
+    gr_store_server *s = (gr_store_server *)arg;
+
+    serve_until_told(s);
+    pthread_mutex_lock(&s->lock);
+    s->is_over = true; /* nobody is to wait for it */
+    pthread_cond_broadcast(&s->done);
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
 }
 
 gr_status gr_store_server_start(gr_store_server *s)

@@ -52,9 +52,9 @@ static void test_transport(const char *name, int n_groups, int n_large)
 
 int main(void)
 {
-    test_transport("shm", N_GROUPS, 4);
-    test_transport("tcp", N_GROUPS / 10, 12);
-    test_transport("hosts:1", N_GROUPS / 10, 12);
-    test_transport("hosts:2", N_GROUPS / 10, 12);
+    test_transport("shm", N_GROUPS, 3);
+    test_transport("tcp", N_GROUPS / 20, 3);
+    test_transport("hosts:1", N_GROUPS / 20, 3);
+    test_transport("hosts:2", N_GROUPS / 20, 3);
     return 0;
 }

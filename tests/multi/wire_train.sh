@@ -5,7 +5,7 @@
 . "$GR_SOURCE/tests/launch/netns.sh"
 
 wire_hosts a b c d -- --delay 20 --loss 2
-words=(train shapes --device cpu --n_train 128 --n_eval 16 --batch_size 8 --progress plain
+words=(train shapes --device cpu --n_train 96 --n_eval 16 --batch_size 8 --progress plain
        --save_every 0 --val_interval 0 --keep 1 --log_every 1)
 declare -A pid
 all() { # FOLDER WORD...
