@@ -175,8 +175,8 @@ static gr_status trace_sums(gr_graph *g, void *user)
     return gr_graph_status(g);
 }
 
-/* The same loss from sums, in batches of n (P28). */
-static double loss_from_sums(gr_vision_criterion *c, int n)
+/* The same loss of the first rows from sums, in batches of n (P28). */
+static double loss_from_sums(gr_vision_criterion *c, int n_rows, int n)
 {
     double total[8 * CLASSES] = { 0 };
     int n_sums = gr_vision_n_sums(c, CLASSES);
@@ -188,8 +188,8 @@ static double loss_from_sums(gr_vision_criterion *c, int n)
     config.user = c;
     config.device = "cpu";
     GR_CHECK_OK(gr_step_create(&step, &config));
-    for (int at = 0; at < ROWS; at += n) {
-        int rows = ROWS - at < n ? ROWS - at : n;
+    for (int at = 0; at < n_rows; at += n) {
+        int rows = n_rows - at < n ? n_rows - at : n;
         gr_named feeds[2] = {
             { "logits", GR_F32, GR_SHAPE(rows, CLASSES),
               (void *)(uintptr_t)(logits + (ptrdiff_t)at * CLASSES) },
@@ -203,7 +203,7 @@ static double loss_from_sums(gr_vision_criterion *c, int n)
     }
     gr_step_destroy(step);
     free(sums);
-    return gr_vision_whole_loss(c, CLASSES, total);
+    return gr_vision_whole_loss(c, CLASSES, n_rows, total);
 }
 
 static double loss_of(const char *yaml)
@@ -215,6 +215,7 @@ static double loss_of(const char *yaml)
     gr_vision_criterion c = { .ignore = IGNORED };
     gr_vision_model m = { .n_out = CLASSES };
     gr_step_config config = GR_STEP_CONFIG_INIT;
+    double uncounted;
     gr_settings *s;
     gr_step *step;
     float loss;
@@ -230,7 +231,12 @@ static double loss_of(const char *yaml)
     GR_CHECK_OK(gr_step_read(step, "loss", (gr_vec){ &loss, 1, GR_F32 }));
     gr_step_destroy(step);
     for (int n = 1; n <= ROWS; n++)
-        GR_CHECK_NEAR(loss_from_sums(&c, n), (double)loss, 1e-6);
+        GR_CHECK_NEAR(loss_from_sums(&c, ROWS, n), (double)loss, 1e-6);
+    c.all_count = true; /* nothing is ignored in the first two rows */
+    c.ignore = -1;
+    uncounted = loss_from_sums(&c, 2, 1);
+    c.all_count = false;
+    GR_CHECK_NEAR(loss_from_sums(&c, 2, 2), uncounted, 1e-6);
     gr_vision_criterion_fini(&c);
     gr_settings_destroy(s);
     return (double)loss;
@@ -264,7 +270,7 @@ static void metrics(void)
 {
     static const float rows[4 * 3] = { 1, 2, 0, 3, 1, 2, 0, 1, 5, 1, 2, 3 };
     static const int32_t labels[4] = { 1, 2, 2, 0 }; /* said: 1, 0, 2, 2 */
-    static const float sums[4 * 2] = { 1, 1, 0, 1, 2, 2, 0, 0 };
+    static const float sums[4] = { 1, 0.5f, 1.25f, 0.25f };
     gr_eval e = { .n = 4, .feeds = { NULL, labels }, .outputs = { rows, sums } };
     recipe_options o = plain;
     double v[GR_RECIPE_MAX_METRICS];
@@ -296,7 +302,7 @@ static void one_logit(void)
 {
     static const float rows[4] = { 2, -1, 0.1f, -3 };
     static const int32_t labels[4] = { 1, 1, 0, 0 };
-    static const float sums[4 * 2] = { 0 };
+    static const float sums[4] = { 0 };
     gr_eval e = { .n = 4, .feeds = { NULL, labels }, .outputs = { rows, sums } };
     double v[GR_RECIPE_MAX_METRICS];
     recipe_run r;

@@ -292,5 +292,7 @@ double gr_vision_loss_of(const void *user, const double *counts)
 {
     const gr_vision *v = user;
 
-    return gr_vision_whole_loss(&v->criterion, v->model.n_out, counts + v->metrics.sums);
+    return gr_vision_whole_loss(&v->criterion, v->model.n_out,
+                                gr_metric_count(counts, v->metrics.n_matrix),
+                                counts + v->metrics.sums);
 }

@@ -205,6 +205,7 @@ static void settle_ignored(gr_vision *v)
     bool one = v->model.n_out == 1;
 
     v->criterion.ignore = -1;
+    v->criterion.all_count = !gr_vision_segments(&v->model);
     v->mask_ignore = -1;
     if (!gr_vision_segments(&v->model))
         return;

@@ -77,6 +77,7 @@ typedef struct gr_vision_criterion {
     gr_vision_term terms[GR_VISION_MAX_TERMS];
     int n_terms;
     int32_t ignore; /* this label does not count */
+    bool all_count; /* there is none such: classes of pictures */
 } gr_vision_criterion;
 
 gr_status gr_vision_criterion_read(gr_vision_criterion *c, const gr_settings *s,
@@ -93,8 +94,9 @@ int gr_vision_n_sums(const gr_vision_criterion *c, int n_out);
 /* They themselves, of each sample: [n, n_sums] of f32. */
 gr_value *gr_vision_sums_build(const gr_vision_criterion *c, gr_graph *g, gr_value *logits,
                                gr_value *target);
-/* The criterion, from the sums of all samples. */
-double gr_vision_whole_loss(const gr_vision_criterion *c, int n_out, const double *sums);
+/* The criterion, from the sums of all n_samples. */
+double gr_vision_whole_loss(const gr_vision_criterion *c, int n_out, double n_samples,
+                            const double *sums);
 
 /* ---- metrics.c ---- */
 

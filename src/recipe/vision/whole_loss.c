@@ -7,6 +7,9 @@
  *
  *   cross_entropy, bce, focal   sum of losses, how much counts (pixels, or weights of classes)
  *   dice                        of each class: sum of p y, of p, of y
+ *
+ * Of classes of pictures each counts as one, and nothing needs to say so; the usual case is then
+ * one column, and no operator but those of the loss itself.
  */
 #include "recipe/vision/vision.h"
 
@@ -16,9 +19,15 @@
 
 #include <string.h>
 
-static int n_sums_of(const gr_vision_term *t, int n_out)
+/* Whether what counts must be counted. */
+static bool is_counted(const gr_vision_criterion *c, const gr_vision_term *t)
 {
-    return t->loss == GR_LOSS_DICE ? 3 * n_out : 2;
+    return !c->all_count || t->class_weight;
+}
+
+static int n_sums_of(const gr_vision_criterion *c, const gr_vision_term *t, int n_out)
+{
+    return t->loss == GR_LOSS_DICE ? 3 * n_out : is_counted(c, t) ? 2 : 1;
 }
 
 int gr_vision_n_sums(const gr_vision_criterion *c, int n_out)
@@ -26,7 +35,7 @@ int gr_vision_n_sums(const gr_vision_criterion *c, int n_out)
     int n = 0;
 
     for (int i = 0; i < c->n_terms; i++)
-        n += n_sums_of(&c->terms[i], n_out);
+        n += n_sums_of(c, &c->terms[i], n_out);
     return n;
 }
 
@@ -113,9 +122,9 @@ gr_value *gr_vision_sums_build(const gr_vision_criterion *c, gr_graph *g, gr_val
             dice(&s, parts + n);
         else
             yes_or_no(&s, t, parts + n);
-        n += t->loss == GR_LOSS_DICE ? 3 : 2;
+        n += t->loss == GR_LOSS_DICE ? 3 : is_counted(c, t) ? 2 : 1;
     }
-    return gr_concat(g, parts, n, 1);
+    return n == 1 ? parts[0] : gr_concat(g, parts, n, 1);
 }
 
 static double dice_of(const gr_vision_term *t, int n_out, const double *sums)
@@ -127,7 +136,14 @@ static double dice_of(const gr_vision_term *t, int n_out, const double *sums)
     return 1 - mean / n_out;
 }
 
-double gr_vision_whole_loss(const gr_vision_criterion *c, int n_out, const double *sums)
+/* 0, not NaN, where everything is ignored, as in training. */
+static double mean_of(double sum, double count)
+{
+    return sum == 0 && count == 0 ? 0 : sum / count;
+}
+
+double gr_vision_whole_loss(const gr_vision_criterion *c, int n_out, double n_samples,
+                            const double *sums)
 {
     double loss = 0;
 
@@ -137,10 +153,12 @@ double gr_vision_whole_loss(const gr_vision_criterion *c, int n_out, const doubl
 
         if (t->loss == GR_LOSS_DICE)
             one = dice_of(t, n_out, sums);
-        else /* 0, not NaN, where everything is ignored, as in training */
-            one = sums[0] == 0 && sums[1] == 0 ? 0 : sums[0] / sums[1];
+        else if (is_counted(c, t))
+            one = mean_of(sums[0], sums[1]);
+        else
+            one = mean_of(sums[0], n_samples * (t->loss == GR_LOSS_CE ? 1 : n_out));
         loss += t->weight * one;
-        sums += n_sums_of(t, n_out);
+        sums += n_sums_of(c, t, n_out);
     }
     return loss;
 }
