@@ -531,7 +531,7 @@ gr_status gr_conv_sweep_run(const gr_launch *l)
         gr_pool_run(l->pool, widen_slice, &j, n_threads);
     }
     if (!s->late)
-        gr_pool_run(l->pool, pack_weights_slice, &j, 4 * n_threads);
+        gr_pool_run(l->pool, pack_weights_slice, &j, n_threads);
     run_passes(&j);
     if (s->other && atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
         gr_launch again = *l;

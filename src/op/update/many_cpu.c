@@ -4,6 +4,7 @@
  * from one parameter into the next.
  */
 #include "base/alloc.h"
+#include "base/deal.h"
 #include "op/isa.h"
 #include "op/update/many.h"
 #include "op/update/update.h"
@@ -42,6 +43,7 @@ typedef struct many_run {
     const gr_update_job *jobs;
     int n_jobs;
     int64_t n_units;
+    gr_deal *deal; /* units: a thread mostly gets the same ones in every step */
 } many_run;
 
 static int64_t units_of(const gr_update_job *j)
@@ -49,12 +51,11 @@ static int64_t units_of(const gr_update_job *j)
     return (int64_t)((j->n + GR_UPDATE_GRAIN - 1) / GR_UPDATE_GRAIN);
 }
 
-static void run_slice(void *arg, int slice, int n_slices)
+/* Units [lo, hi), counted over all parts. */
+static void run_units(const many_run *m, int64_t lo, int64_t hi)
 {
-    const many_run *m = (const many_run *)arg;
-    int64_t lo, hi, at = 0;
+    int64_t at = 0;
 
-    gr_pool_cut(m->n_units, 1, slice, n_slices, &lo, &hi);
     for (int i = 0; i < m->n_jobs && at < hi; i++) {
         const gr_update_job *j = &m->jobs[i];
         int64_t n = units_of(j);
@@ -67,12 +68,25 @@ static void run_slice(void *arg, int slice, int n_slices)
     }
 }
 
+static void run_slice(void *arg, int slice, int n_slices)
+{
+    const many_run *m = (const many_run *)arg;
+    int64_t lo, hi;
+
+    (void)n_slices;
+    while (gr_deal_take(m->deal, slice, &lo, &hi))
+        run_units(m, lo, hi);
+}
+
 static gr_status run_many(const gr_launch *l, const gr_update_loops *loops)
 {
     const gr_many_attr *a = (const gr_many_attr *)l->node->attr;
     const many_plan *plan = (const many_plan *)l->data;
     gr_update_job *jobs = (gr_update_job *)l->work;
-    many_run m = { .jobs = jobs };
+    gr_deal deal;
+    many_run m = { .jobs = jobs, .deal = &deal };
+    int64_t grain;
+    int n_hands;
 
     for (int i = 0; i < plan->n_parts; i++) {
         gr_launch part = *l;
@@ -84,7 +98,10 @@ static gr_status run_many(const gr_launch *l, const gr_update_loops *loops)
             continue; /* skipped: the step's gradients are not finite */
         m.n_units += units_of(&jobs[m.n_jobs++]);
     }
-    gr_pool_run(l->pool, run_slice, &m, m.n_units < MIN_UNITS ? 1 : PIECES * gr_pool_size(l->pool));
+    n_hands = m.n_units < MIN_UNITS ? 1 : gr_deal_hands(m.n_units, gr_pool_size(l->pool));
+    grain = m.n_units / (n_hands == 1 ? 1 : PIECES * n_hands);
+    gr_deal_open(&deal, m.n_units, grain < 1 ? 1 : grain, n_hands);
+    gr_pool_run(l->pool, run_slice, &m, n_hands);
     return GR_OK;
 }
 
