@@ -4,6 +4,7 @@
  * The limits come from bench/comm.sh on loopback with 2 to 8 ranks: below 16 KiB a second
  * step costs more than the bytes it saves; a tree beats a chain until several pieces flow.
  * With more than 64 ranks, exchanges between all pairs open too many streams at once.
+ * What `shares` over TCP reaches, and its floor: docs/comm.md, "Speed".
  */
 #include "comm/choose.h"
 
