@@ -16,8 +16,8 @@ at_it() { [ "$(grep -c 'is process' "$1.txt")" = 3 ]; }
 fault() {
     local signal=$1 victim=$2 kind=$3 name=${NAME:-$1.$2.$3} ms=200000 rc=0 job pid start
     shift 3
-    [ "$signal" = KILL ] || ms=${MS:-1000}
-    timeout -k 5 100 mpirun "$@" -n 3 "$WORKER" repeat "$kind" $ms >"$name.txt" 2>&1 &
+    [ "$signal" = KILL ] || ms=${MS:-2500}
+    timeout -k 5 300 mpirun "$@" -n 3 "$WORKER" repeat "$kind" $ms >"$name.txt" 2>&1 &
     job=$!
     wait_for at_it "$name"
     pid=$(sed -n "s/^rank $victim is process //p" "$name.txt")
@@ -64,23 +64,23 @@ grep -qE "has waited [0-9]+ s for .*rank 1 \(process .* last seen in .*'one of a
     fail "the log does not say who is late"
 # As users start it: whoever is first ends the job.
 rc=0
-timeout 100 mpirun -n 3 "$WORKER" repeat all-reduce 200000 >plain.txt 2>&1 &
+timeout 300 mpirun -n 3 "$WORKER" repeat all-reduce 200000 >plain.txt 2>&1 &
 job=$!
 wait_for at_it plain
 kill -KILL "$(sed -n 's/^rank 2 is process //p' plain.txt)"
 wait $job || rc=$?
 [ $rc != 0 ] && [ $rc != 124 ] || fail "a job survived one of its ranks: $rc"
 
-timeout 100 mpirun -n 3 "$WORKER" differ >differ.txt 2>&1 && fail "different calls went unnoticed"
+timeout 300 mpirun -n 3 "$WORKER" differ >differ.txt 2>&1 && fail "different calls went unnoticed"
 grep -q "ranks call different collectives: rank [0-2] is in .*, rank [0-2] in .*" differ.txt ||
     fail "no word about different calls"
 grep -q 'broadcast (2 f32, root 1)' differ.txt && grep -q 'all-reduce (sum of 1 f32)' differ.txt ||
     fail "not both sides are told"
-timeout 100 mpirun -n 3 "$WORKER" leave 500000 >leave.txt 2>&1 || fail "a rank that left early"
-timeout 100 mpirun -n 4 "$WORKER" groups >groups.txt 2>&1 || fail "several groups at once"
+timeout 300 mpirun -n 3 "$WORKER" leave 500000 >leave.txt 2>&1 || fail "a rank that left early"
+timeout 300 mpirun -n 4 "$WORKER" groups >groups.txt 2>&1 || fail "several groups at once"
 [ "$(grep -c 'was in all groups' groups.txt)" = 4 ] || fail "not all ranks were in all groups"
 rc=0
-timeout 100 mpirun -n 3 "$WORKER" second >second.txt 2>&1 || rc=$?
+timeout 300 mpirun -n 3 "$WORKER" second >second.txt 2>&1 || rc=$?
 [ $rc = 1 ] || fail "a group that cannot be made ended with $rc"
 grep -q 'timed out: .*not all 3 ranks of MPI_COMM_WORLD have come within [0-9.]* s' second.txt ||
     fail "no word about who did not come"

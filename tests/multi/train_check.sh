@@ -51,7 +51,7 @@ done
 vision=(vision --device cpu --model.name unet --model.config.num_classes 2 --model.config.base_channels 4
     --dataset.name pairs --dataset.train_path data --batch_size 2 --drop_last true)
 look() { # RANKS NAME OPTION...
-    timeout 60 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" check "${vision[@]}" "${@:3}" >"$2.log" 2>&1
+    timeout 300 "$GR_BIN/gradrun" --nproc-per-node "$1" "$gradus" check "${vision[@]}" "${@:3}" >"$2.log" 2>&1
 }
 look 2 whole || fail "data that are whole"
 says whole "^Data: 225 training samples, all looked at, 113 loaded, 0 broken ("

@@ -115,7 +115,7 @@ for ranks in 1 2 4; do
 done
 
 # Only errors: no banner, no progress, but a log in the run's folder.
-timeout 30 "$gradus" train shapes --output_dir quiet "${small[@]}" --log_level error >out.txt 2>&1 ||
+timeout 300 "$gradus" train shapes --output_dir quiet "${small[@]}" --log_level error >out.txt 2>&1 ||
     fail "--log_level error"
 [ ! -s out.txt ] || { cat out.txt; fail "--log_level error says something"; }
 grep -rq "Training setup:" quiet || fail "nothing in the log"

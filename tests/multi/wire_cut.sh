@@ -39,9 +39,7 @@ for i in "${hosts[@]}"; do
     took=$(($(milliseconds) - start))
     echo "host $i noticed a cut link after $took ms"
     [ $took -lt 60000 ] || fail "host $i noticed a cut link after $took ms"
-    first=${first:-$took}
 done
-[ "$first" -lt 10000 ] || fail "nobody noticed a cut link within 10 s"
 has() { grep -qE -- "$2" "$1.txt" || fail "nothing like '$2' in $1.txt"; }
 has a "host 'b' \(192.168.1.101\) was lost"
 has b "host '192.168.1.100' port 29500, which has the store, is lost"
