@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 #include "base/outfile.h"
 #include "base/text.h"
@@ -32,7 +33,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TIMEOUT_MS   600000
@@ -288,17 +288,6 @@ static void free_writer(gr_ckpt_writer *w)
     gr_free(w);
 }
 
-static void init_sync(gr_ckpt_writer *w)
-{
-    pthread_condattr_t monotonic;
-
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 static gr_status open_folder(gr_ckpt_writer *w, const char *folder)
 {
     w->folder = gr_strdup(folder);
@@ -323,7 +312,8 @@ gr_status gr_ckpt_writer_open(gr_ckpt_writer **out, const gr_ckpt_writer_config 
     w->formats = c->formats ? c->formats : GR_CKPT_SAFETENSORS;
     w->keep = c->keep;
     w->timeout_ms = c->timeout_ms ? c->timeout_ms : TIMEOUT_MS;
-    init_sync(w);
+    pthread_mutex_init(&w->lock, NULL);
+    gr_cond_init(&w->changed);
     st = open_folder(w, c->folder);
     if (st == GR_OK)
         st = start_thread(w);
@@ -333,20 +323,6 @@ gr_status gr_ckpt_writer_open(gr_ckpt_writer **out, const gr_ckpt_writer_config 
     }
     *out = w;
     return GR_OK;
-}
-
-static struct timespec in_ms(int ms)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
 }
 
 /* Under the lock. What a call returns is said once. */
@@ -361,11 +337,10 @@ static gr_status raise_failure(gr_ckpt_writer *w)
 /* Under the lock: until nothing is being written, or `ms` have passed. */
 static void wait_ms(gr_ckpt_writer *w, int ms)
 {
-    struct timespec until = in_ms(ms);
-    int rc = 0;
+    gr_deadline d = gr_deadline_in_ms(ms);
 
-    while (w->busy && rc == 0)
-        rc = pthread_cond_timedwait(&w->changed, &w->lock, &until);
+    while (w->busy && gr_cond_wait(&w->changed, &w->lock, d))
+        ;
 }
 
 /* Under the lock. */

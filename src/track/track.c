@@ -10,7 +10,7 @@
 #include "track/track.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 #include "track/outputs.h"
 
@@ -19,7 +19,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define QUEUE_SIZE 512
 #define CLOSE_MS   30000
@@ -77,30 +76,15 @@ void gr_track_f64(gr_track_record *r, const char *name, double value)
 
 /* --- the writer --------------------------------------------------------------------------- */
 
-static struct timespec in_ms(int ms)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
-
 /* Waits a while for an item. False: there is none. *over: and there will be none. */
 static bool take(gr_track *t, bool *over)
 {
-    struct timespec until = in_ms(WAKE_MS);
+    gr_deadline d = gr_deadline_in_ms(WAKE_MS);
     bool taken;
-    int rc = 0;
 
     pthread_mutex_lock(&t->lock);
-    while (t->n == 0 && !t->closing && rc == 0)
-        rc = pthread_cond_timedwait(&t->changed, &t->lock, &until);
+    while (t->n == 0 && !t->closing && gr_cond_wait(&t->changed, &t->lock, d))
+        ;
     taken = t->n > 0;
     if (taken) {
         t->current = t->ring[t->first];
@@ -161,17 +145,6 @@ static void free_track(gr_track *t)
     gr_free(t);
 }
 
-static void init_sync(gr_track *t)
-{
-    pthread_condattr_t monotonic;
-
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 gr_status gr_track_open(gr_track **out, const gr_track_config *c)
 {
     gr_track *t = gr_calloc(1, sizeof(*t));
@@ -179,7 +152,8 @@ gr_status gr_track_open(gr_track **out, const gr_track_config *c)
 
     if (!t)
         return GR_ERR_NOMEM;
-    init_sync(t);
+    pthread_mutex_init(&t->lock, NULL);
+    gr_cond_init(&t->changed);
     t->cap = c->queue_size > 0 ? c->queue_size : QUEUE_SIZE;
     t->close_ms = c->close_ms > 0 ? c->close_ms : CLOSE_MS;
     t->no_upload = c->no_upload;
@@ -336,16 +310,15 @@ int64_t gr_track_dropped(gr_track *t)
 /* True when the writer has ended; false when it hangs. */
 static bool end_writer(gr_track *t, int exit_code)
 {
-    struct timespec until = in_ms(t->close_ms);
+    gr_deadline d = gr_deadline_in_ms(t->close_ms);
     bool done;
-    int rc = 0;
 
     pthread_mutex_lock(&t->lock);
     t->exit_code = exit_code;
     t->closing = true;
     pthread_cond_broadcast(&t->changed);
-    while (!t->done && rc == 0)
-        rc = pthread_cond_timedwait(&t->changed, &t->lock, &until);
+    while (!t->done && gr_cond_wait(&t->changed, &t->lock, d))
+        ;
     done = t->done;
     pthread_mutex_unlock(&t->lock);
     if (done)
