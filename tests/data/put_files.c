@@ -121,3 +121,16 @@ const char *data_real(void)
              given ? "" : "/../shared/data");
     return stat(path, &info) == 0 ? path : NULL;
 }
+
+gr_status data_open_and_read(void *arg)
+{
+    gr_dataset *ds = NULL;
+    gr_image img = GR_IMAGE_INIT;
+    gr_status st = gr_dataset_open(&ds, (const gr_dataset_config *)arg);
+
+    if (st == GR_OK)
+        st = gr_dataset_image(ds, 0, &img);
+    gr_image_fini(&img);
+    gr_dataset_destroy(ds);
+    return st;
+}

@@ -369,31 +369,18 @@ static void test_tokens(void)
     gr_tokens_close(NULL);
 }
 
-static gr_status open_and_read(void *arg)
-{
-    gr_dataset *ds = NULL;
-    gr_image img = GR_IMAGE_INIT;
-    gr_status st = gr_dataset_open(&ds, (const gr_dataset_config *)arg);
-
-    if (st == GR_OK)
-        st = gr_dataset_image(ds, 0, &img);
-    gr_image_fini(&img);
-    gr_dataset_destroy(ds);
-    return st;
-}
-
 static void test_allocations(void)
 {
     gr_dataset_config c = at("arrays");
 
     c.split = "train";
-    GR_CHECK(gr_alloc_fail_each(open_and_read, &c) > 3);
+    GR_CHECK(gr_alloc_fail_each(data_open_and_read, &c) > 3);
     c = at("fine");
-    GR_CHECK(gr_alloc_fail_each(open_and_read, &c) > 3);
+    GR_CHECK(gr_alloc_fail_each(data_open_and_read, &c) > 3);
     put_idx("digits/train-images-idx3-ubyte", 3, (int[]){ 12, 5, 4 }, 1);
     put_idx("digits/train-labels-idx1-ubyte", 1, (int[]){ 12 }, 3);
     c = at("digits/train-images-idx3-ubyte");
-    GR_CHECK(gr_alloc_fail_each(open_and_read, &c) > 3);
+    GR_CHECK(gr_alloc_fail_each(data_open_and_read, &c) > 3);
 }
 
 int main(void)

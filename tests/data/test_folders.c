@@ -332,19 +332,6 @@ static void test_subset(void)
     gr_image_fini(&img);
 }
 
-static gr_status open_and_read(void *arg)
-{
-    gr_dataset *ds = NULL;
-    gr_image img = GR_IMAGE_INIT;
-    gr_status st = gr_dataset_open(&ds, (const gr_dataset_config *)arg);
-
-    if (st == GR_OK)
-        st = gr_dataset_image(ds, 0, &img);
-    gr_image_fini(&img);
-    gr_dataset_destroy(ds);
-    return st;
-}
-
 static void test_allocations(void)
 {
     gr_dataset_config c = at("pets");
@@ -353,7 +340,7 @@ static void test_allocations(void)
     long before;
 
     c.split = "train";
-    GR_CHECK(gr_alloc_fail_each(open_and_read, &c) > 3);
+    GR_CHECK(gr_alloc_fail_each(data_open_and_read, &c) > 3);
     ds = opened(c);
     for (int64_t i = 0; i < gr_dataset_size(ds); i++)
         GR_CHECK_OK(gr_dataset_image(ds, i, &img));
@@ -365,10 +352,10 @@ static void test_allocations(void)
     gr_image_fini(&img);
     data_put_text("few.txt", "flat/2.png a\nflat/10.png b\n");
     c = at("few.txt");
-    GR_CHECK(gr_alloc_fail_each(open_and_read, &c) > 3);
+    GR_CHECK(gr_alloc_fail_each(data_open_and_read, &c) > 3);
     c = at("drive");
     c.split = "train";
-    GR_CHECK(gr_alloc_fail_each(open_and_read, &c) > 3);
+    GR_CHECK(gr_alloc_fail_each(data_open_and_read, &c) > 3);
 }
 
 static void *read_many(void *arg)
