@@ -233,14 +233,16 @@ int main(int argc, char **argv)
         { "samples", GR_OPTION_INT, &w.n_samples, BATCH, 1e6, NULL, "N", "samples of a round" },
         { .name = NULL },
     };
-    char pattern[1024], drawn[] = "/tmp/gr_loader_XXXXXX";
+    const char *tmp = getenv("TMPDIR");
+    char pattern[1024], drawn[512];
     int n_used;
 
     w.n_workers = gr_cpu_count();
     must(gr_option_parse(table, argc - 1, argv + 1, &n_used));
     if (!data) {
+        snprintf(drawn, sizeof(drawn), "%s/gr_loader_XXXXXX", tmp && *tmp ? tmp : "/tmp");
         if (!mkdtemp(drawn))
-            must(gr_fail(GR_ERR_IO, "no folder for images"));
+            must(gr_fail(GR_ERR_IO, "no folder for images: '%s'", drawn));
         draw(drawn);
     }
     snprintf(pattern, sizeof(pattern), data ? "%s/*.jpg" : "%s/??.png", data ? data : drawn);
