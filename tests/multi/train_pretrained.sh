@@ -52,16 +52,16 @@ for ranks in 1 2; do
     "${with_client[@]}" "$GR_BIN/gradrun" --nproc-per-node "$ranks" "$gradus" train shapes \
         --output_dir "hang$ranks" "${small[@]}" --use_wandb --max_steps 5 >"hang$ranks.log" 2>&1 &
     job=$!
-    for _ in $(seq 300); do [ -s client/pid ] && break || sleep 0.1; done
+    for _ in $(seq 1200); do [ -s client/pid ] && break || sleep 0.1; done
     sleep 0.5
     began=$SECONDS
     kill -INT "$job"
     wait "$job" || true
-    [ $((SECONDS - began)) -le 10 ] || fail "a hanging upload took $((SECONDS - began)) s to stop"
+    [ $((SECONDS - began)) -lt 25 ] || fail "a hanging upload took $((SECONDS - began)) s to stop"
     says "hang$ranks" '^Done after 5 steps'
     says "hang$ranks" 'the upload to W&B is stopped; again: wandb sync hang'
     ! grep -q 'SIGKILL' "hang$ranks.log" || fail "a rank had to be killed"
-    for _ in $(seq 50); do kill -0 "$(cat client/pid)" 2>/dev/null && sleep 0.1 || break; done
+    for _ in $(seq 600); do kill -0 "$(cat client/pid)" 2>/dev/null && sleep 0.1 || break; done
     ! kill -0 "$(cat client/pid)" 2>/dev/null || fail "the client goes on"
 done
 
