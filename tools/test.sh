@@ -74,16 +74,18 @@ stage() {
         can_run asan || return 0
         # Not the runs with other people's programs: they are slow, and the launcher's own
         # tests see the same of our code. Not whole models at length either (test_nn_ranks trains
-        # all of them), nor killed ranks, which tsan has, too.
-        run_ctest asan -LE '^interop$' -E '_quality$|^test_nn_models$|^test_comm_faults_'
+        # all of them), nor killed ranks, which tsan has, too; nor bad networks, on which time
+        # goes by with waiting.
+        run_ctest asan -LE '^interop$' \
+            -E '_quality$|^test_nn_models$|^test_comm_faults_|^test_multi_(wire|mpi)'
         ;;
     tsan)
         # shellcheck disable=SC2086
         tools/build.sh tsan $(printf 'tests_%s ' $tsan_labels)
         can_run tsan || return 0
-        # Not the trainer's runs: their ranks are processes of one thread, so there is
-        # nothing to see in them, and they are slow here.
-        run_ctest tsan -L "^(${tsan_labels// /|})\$" -E '^test_multi_(train|vision)'
+        # Not the trainer's runs, nor the launcher's: their processes have one thread each, so
+        # there is nothing to see in them, and they are slow here.
+        run_ctest tsan -L "^(${tsan_labels// /|})\$" -E '^test_multi_(train|vision|launch|wire|mpi)'
         ;;
     *)
         echo "usage: test.sh [dev | asan | tsan]..." >&2
