@@ -157,6 +157,7 @@ typedef struct gr_step_stats {
     int64_t n_skipped; /* of them without effect: gradients were not finite */
     double grad_norm;  /* before clipping; NaN unless clipping or fp16 is on */
     double loss_scale; /* 1 unless fp16 */
+    /* Of what ranks share, this one's part. */
     size_t arena_bytes, state_bytes, exchange_bytes;
     int64_t n_params;        /* trainable elements */
     int n_plans;             /* in the cache */

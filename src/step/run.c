@@ -289,6 +289,14 @@ static int64_t count_params(const gr_vars *vars)
     return n;
 }
 
+/* With this rank's part of what is common. */
+static size_t own_state_bytes(const gr_step *s)
+{
+    size_t n_common = s->vars->n_common;
+
+    return s->vars->n_bytes - n_common + n_common / (size_t)gr_pg_size(s->c.pg);
+}
+
 gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out)
 {
     float control[GR_CONTROL_COUNT] = { 1, 0, NAN, 1 };
@@ -309,7 +317,7 @@ gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out)
         .grad_norm = (double)control[GR_CONTROL_NORM],
         .loss_scale = (double)scale,
         .arena_bytes = s->arena_bytes,
-        .state_bytes = s->vars->n_bytes,
+        .state_bytes = own_state_bytes(s),
         .exchange_bytes = s->exchange_bytes,
         .n_params = count_params(s->vars),
         .n_plans = s->n_entries,
