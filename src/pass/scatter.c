@@ -219,47 +219,61 @@ gr_status gr_pass_gather(gr_graph *g, const gr_shard *s)
 
 /* ---- parameters in common ---- */
 
-/* The bucket of a parameter that the node reads, in any form; -1: it reads none. */
-static int bucket_read(const gr_shard *s, const gr_node *n, int src)
+/* Nodes that read parameters of one bucket, for the start of its exchange. */
+typedef struct readers {
+    gr_node *start;
+    gr_node **list; /* NULL: only counted */
+    int n;
+    uint32_t last; /* 1 + id of the node noted last: it may read several of them */
+} readers;
+
+/* (4): every node but updates, with each bucket that it reads, in any form. */
+static void note_readers(const gr_graph *g, const gr_shard *s, readers *of)
 {
-    const gr_var *v = gr_value_root(n->src[src])->var;
-    int slot = v && v->kind == GR_VAR_PARAM ? s->slot_of[v->index] : -1, k = 0;
-
-    if (slot < 0)
-        return -1;
-    while (slot >= s->buckets->bucket[k].first + s->buckets->bucket[k].n)
-        k++;
-    return k;
-}
-
-static bool reads_bucket(const gr_shard *s, const gr_node *n, int bucket)
-{
-    bool reads = false;
-
-    for (int i = 0; i < n->n_src && n->phase != GR_PHASE_UPDATE && !reads; i++)
-        reads = bucket_read(s, n, i) == bucket;
-    return reads;
-}
-
-/* (4) of one bucket, all at once: there may be thousands of readers. */
-static gr_status start_after_readers(gr_graph *g, const gr_shard *s, gr_node *start)
-{
-    int bucket = ((const gr_collective_attr *)start->attr)->coll.id, n = start->n_after;
-    gr_node **after;
-
     for (int i = 0; i < g->n_nodes; i++)
-        n += reads_bucket(s, g->nodes[i], bucket);
-    after = gr_arena_array(g->arena, (size_t)n + 1, sizeof(gr_node *));
-    if (!after)
+        for (int j = 0; j < g->nodes[i]->n_src && g->nodes[i]->phase != GR_PHASE_UPDATE; j++) {
+            const gr_var *v = gr_value_root(g->nodes[i]->src[j])->var;
+            int k = v ? gr_shard_bucket(s, v) : -1;
+
+            if (k < 0 || of[k].last == g->nodes[i]->id + 1)
+                continue;
+            if (of[k].list)
+                of[k].list[of[k].n] = g->nodes[i];
+            of[k].n++;
+            of[k].last = g->nodes[i]->id + 1;
+        }
+}
+
+/* Room for what was counted, behind what the start waits for already. */
+static gr_status make_room(gr_graph *g, readers *r)
+{
+    r->list = gr_arena_array(g->arena, (size_t)(r->start->n_after + r->n) + 1, sizeof(gr_node *));
+    if (!r->list)
         return GR_ERR_NOMEM;
-    n = 0;
-    for (int i = 0; i < start->n_after; i++)
-        after[n++] = start->after[i];
+    for (r->n = 0; r->n < r->start->n_after; r->n++)
+        r->list[r->n] = r->start->after[r->n];
+    r->last = 0;
+    return GR_OK;
+}
+
+static gr_status start_after_readers(gr_graph *g, const gr_shard *s)
+{
+    int n = s->buckets->n_buckets;
+    readers *of = gr_arena_array(g->arena, (size_t)n, sizeof(*of));
+
+    if (!of)
+        return GR_ERR_NOMEM;
     for (int i = 0; i < g->n_nodes; i++)
-        if (reads_bucket(s, g->nodes[i], bucket))
-            after[n++] = g->nodes[i];
-    start->after = after;
-    start->n_after = n;
+        if (g->nodes[i]->op == &gr_op_reduce_scatter_start)
+            of[((const gr_collective_attr *)g->nodes[i]->attr)->coll.id].start = g->nodes[i];
+    note_readers(g, s, of);
+    for (int k = 0; k < n; k++)
+        GR_TRY(make_room(g, &of[k]));
+    note_readers(g, s, of);
+    for (int k = 0; k < n; k++) {
+        of[k].start->after = of[k].list;
+        of[k].start->n_after = of[k].n;
+    }
     return GR_OK;
 }
 
@@ -286,9 +300,7 @@ gr_status gr_pass_meet(gr_graph *g, const gr_shard *s)
 
     if (!made)
         return GR_ERR_NOMEM;
-    for (int i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i]->op == &gr_op_reduce_scatter_start)
-            GR_TRY(start_after_readers(g, s, g->nodes[i]));
+    GR_TRY(start_after_readers(g, s));
     g->phase = GR_PHASE_UPDATE;
     GR_TRY(gr_shard_meet_nodes(g, s->pg, &s->met, made, find_made(g, made)));
     g->phase = GR_PHASE_FORWARD;

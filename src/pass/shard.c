@@ -91,23 +91,25 @@ static int64_t place_in_bucket(const gr_buckets *b, const gr_bucket *k, int slot
     return (int64_t)((b->offset[slot] - b->offset[k->first]) / sizeof(float));
 }
 
-static const gr_bucket *bucket_of(const gr_buckets *b, int slot)
+int gr_shard_bucket(const gr_shard *s, const gr_var *v)
 {
-    const gr_bucket *k = b->bucket;
+    int slot = v->kind == GR_VAR_PARAM ? s->slot_of[v->index] : -1, k = 0;
 
-    while (slot >= k->first + k->n)
+    if (slot < 0)
+        return -1;
+    while (slot >= s->buckets->bucket[k].first + s->buckets->bucket[k].n)
         k++;
     return k;
 }
 
 gr_stretch gr_shard_range(const gr_shard *s, const gr_var *param, int rank)
 {
-    int slot = s->slot_of[param->index];
+    int slot = s->slot_of[param->index], number = gr_shard_bucket(s, param);
     const gr_bucket *k;
 
-    if (slot < 0)
+    if (number < 0)
         return (gr_stretch){ 0, 0 };
-    k = bucket_of(s->buckets, slot);
+    k = &s->buckets->bucket[number];
     return cut(place_in_bucket(s->buckets, k, slot), slot_elems(s->buckets, slot), share_of(s, k),
                rank);
 }

@@ -51,6 +51,9 @@ typedef struct gr_shard {
 gr_status gr_shard_make(gr_shard *s, gr_arena *arena, gr_buckets *b,
                         const gr_shard_config *c) GR_MUST_CHECK;
 
+/* The bucket that a variable's gradient is exchanged in; -1: none is. */
+int gr_shard_bucket(const gr_shard *s, const gr_var *v);
+
 /* The elements of a parameter that `rank` updates; n is 0 when there are none, or when the
  * parameter is not updated at all. */
 gr_stretch gr_shard_range(const gr_shard *s, const gr_var *param, int rank);
