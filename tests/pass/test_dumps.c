@@ -3,8 +3,6 @@
  * pass does to a graph is looked at, not only what comes out at the end. With
  * GR_WRITE_DUMPS=1 in the environment the stored ones are written anew.
  */
-#include <pthread.h>
-
 #include "base/alloc.h"
 #include "base/outfile.h"
 #include "base/text.h"
@@ -42,52 +40,39 @@ static void compare(const char *name, gr_text *dump)
     gr_free(want);
 }
 
-typedef struct rank_arg {
-    gr_step_config c;
-    gr_status status;
-} rank_arg;
+typedef struct planned {
+    const gr_step_config *c;
+    gr_text dump; /* of rank 0 */
+} planned;
 
-static void *plan_rank(void *arg)
+static void plan_rank(gr_pg *pg, void *arg)
 {
-    rank_arg *r = arg;
+    planned *p = arg;
+    gr_step_config c = *p->c;
     batch *b = malloc(sizeof(*b));
     gr_step *s;
 
-    GR_CHECK_OK(gr_step_create(&s, &r->c));
+    c.pg = pg;
+    c.dump = gr_pg_rank(pg) == 0 ? collect : NULL;
+    c.dump_arg = &p->dump;
+    GR_CHECK_OK(gr_step_create(&s, &c));
     batch_fill(b, true, 0, 0, 8);
-    r->status = gr_step_plan(s, true, b->feeds, 2);
+    GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
     gr_step_destroy(s);
-    gr_pg_destroy(r->c.pg);
     free(b);
-    return NULL;
 }
 
 /* Plans on `n` ranks and compares what rank 0 dumped. */
 static void test_dump(const char *name, const gr_step_config *config, int n)
 {
-    gr_pg_config pc = GR_PG_CONFIG_INIT;
-    gr_pg *pg[2] = { NULL, NULL };
-    rank_arg r[2];
-    pthread_t t[2];
-    gr_text dump = GR_TEXT_INIT;
+    planned p = { .c = config, .dump = GR_TEXT_INIT };
 
     if (n > 1)
-        GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
-    for (int i = 0; i < n; i++) {
-        r[i] = (rank_arg){ .c = *config };
-        r[i].c.pg = pg[i];
-        if (i == 0) {
-            r[i].c.dump = collect;
-            r[i].c.dump_arg = &dump;
-        }
-        GR_CHECK_EQ(pthread_create(&t[i], NULL, plan_rank, &r[i]), 0);
-    }
-    for (int i = 0; i < n; i++) {
-        pthread_join(t[i], NULL);
-        GR_CHECK_EQ(r[i].status, GR_OK);
-    }
-    compare(name, &dump);
-    gr_text_fini(&dump);
+        each_rank(n, plan_rank, &p);
+    else
+        plan_rank(NULL, &p);
+    compare(name, &p.dump);
+    gr_text_fini(&p.dump);
 }
 
 /* trace_exact with its first layer as a block. */

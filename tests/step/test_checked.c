@@ -2,7 +2,6 @@
  * The checked run: the same bits as training when all is well; else the first bad value by
  * name, place and source line, and a state that was not touched.
  */
-#include <pthread.h>
 
 #include "alloc_fail.h"
 #include "check.h"
@@ -178,52 +177,36 @@ static void test_overflow(void)
 }
 
 /* Two ranks, bad data on one: none of them changes its state, and nobody hangs. */
-typedef struct rank_arg {
-    gr_pg *pg;
-    gr_check_kind kind;
-} rank_arg;
-
-static void *run_bad_rank(void *arg)
+static void run_bad_rank(gr_pg *pg, void *arg)
 {
-    rank_arg *a = arg;
+    gr_check_kind *kind = arg; /* by rank */
     gr_step_config c = config(trace_mlp);
     batch *b = malloc(sizeof(*b));
     gr_snapshot *before;
     gr_check_report r;
     gr_step *s;
 
-    c.pg = a->pg;
+    c.pg = pg;
     GR_CHECK_OK(gr_step_create(&s, &c));
-    batch_fill(b, false, 0, gr_pg_rank(a->pg) * 8, 8);
-    if (gr_pg_rank(a->pg) == 1)
+    batch_fill(b, false, 0, gr_pg_rank(pg) * 8, 8);
+    if (gr_pg_rank(pg) == 1)
         b->x[3] = NAN;
     GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
     before = save(s);
     GR_CHECK_OK(gr_step_run_checked(s, b->feeds, 2, 0.1, &r));
-    a->kind = r.kind;
+    kind[gr_pg_rank(pg)] = r.kind;
     check_untouched(s, before);
     gr_step_destroy(s);
-    gr_pg_destroy(a->pg);
     free(b);
-    return NULL;
 }
 
 static void test_ranks(void)
 {
-    gr_pg_config pc = GR_PG_CONFIG_INIT;
-    gr_pg *pg[2];
-    rank_arg a[2];
-    pthread_t t[2];
+    gr_check_kind kind[2];
 
-    GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
-    for (int i = 0; i < 2; i++) {
-        a[i].pg = pg[i];
-        GR_CHECK_EQ(pthread_create(&t[i], NULL, run_bad_rank, &a[i]), 0);
-    }
-    for (int i = 0; i < 2; i++)
-        pthread_join(t[i], NULL);
-    GR_CHECK(a[0].kind == GR_CHECK_NODE); /* NaN came back with the gradients */
-    GR_CHECK(a[1].kind == GR_CHECK_INPUT);
+    each_rank(2, run_bad_rank, kind);
+    GR_CHECK(kind[0] == GR_CHECK_NODE); /* NaN came back with the gradients */
+    GR_CHECK(kind[1] == GR_CHECK_INPUT);
 }
 
 static gr_status check_once(void *arg)

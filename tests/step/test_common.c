@@ -4,8 +4,6 @@
  * the end. (That the results are right, test_zero.c sees; a reader that comes too late would
  * show there only now and then.)
  */
-#include <pthread.h>
-
 #include "check.h"
 #include "step/private.h"
 #include "step/world.h"
@@ -32,21 +30,11 @@ static gr_status trace_tied(gr_graph *g, void *user)
     return gr_graph_status(g);
 }
 
-static int bucket_of(const gr_shard *s, const gr_value *v)
-{
-    const gr_var *var = gr_value_root(v)->var;
-    int slot = var && var->kind == GR_VAR_PARAM ? s->slot_of[var->index] : -1;
-
-    for (int k = 0; k < s->buckets->n_buckets && slot >= 0; k++)
-        if (slot < s->buckets->bucket[k].first + s->buckets->bucket[k].n)
-            return k;
-    return -1;
-}
-
 static void check_reads(const gr_step *s, const gr_node *n, const bool *has_begun)
 {
     for (int i = 0; i < n->n_src && n->phase != GR_PHASE_UPDATE; i++) {
-        int k = bucket_of(&s->shard, n->src[i]);
+        const gr_var *v = gr_value_root(n->src[i])->var;
+        int k = v ? gr_shard_bucket(&s->shard, v) : -1;
 
         GR_CHECK(k < 0 || !has_begun[k]);
     }
@@ -60,8 +48,7 @@ static bool makes_common(const gr_node *n)
     return false;
 }
 
-/* Returns how many buckets there are, all of which were exchanged. */
-static int check_order(const gr_step *s, const gr_entry *e)
+static void check_order(const gr_step *s, const gr_entry *e)
 {
     gr_node *const *order = gr_plan_order(e->plan);
     bool has_begun[64] = { false }, met = false;
@@ -82,52 +69,30 @@ static int check_order(const gr_step *s, const gr_entry *e)
         met = met || n->op == &gr_op_meet_start;
     }
     GR_CHECK(met);
+    GR_CHECK(n_begun > 3);
     GR_CHECK_EQ(n_begun, s->buckets.n_buckets);
-    return n_begun;
 }
 
-typedef struct rank_arg {
-    gr_step_config c;
-    int n_buckets; /* out */
-} rank_arg;
-
-static void *plan_rank(void *arg)
+static void plan_rank(gr_pg *pg, void *arg)
 {
-    rank_arg *r = arg;
+    gr_step_config c = *(const gr_step_config *)arg;
     batch *b = malloc(sizeof(*b));
+    int n_checked = 0;
     gr_step *s;
 
-    GR_CHECK_OK(gr_step_create(&s, &r->c));
+    c.pg = pg;
+    GR_CHECK_OK(gr_step_create(&s, &c));
     batch_fill(b, false, 0, 0, 8);
-    GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
-    for (int i = 0; i < r->c.accumulate; i++)
+    for (int i = 0; i < c.accumulate; i++)
         GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.01));
     for (int i = 0; i < s->n_entries; i++)
-        if (s->entries[i]->role == GR_ROLE_WHOLE || s->entries[i]->role == GR_ROLE_LAST)
-            r->n_buckets = check_order(s, s->entries[i]);
+        if (s->entries[i]->role == GR_ROLE_WHOLE || s->entries[i]->role == GR_ROLE_LAST) {
+            check_order(s, s->entries[i]);
+            n_checked++;
+        }
+    GR_CHECK_EQ(n_checked, 1);
     gr_step_destroy(s);
-    gr_pg_destroy(r->c.pg);
     free(b);
-    return NULL;
-}
-
-static void test_order(const gr_step_config *c)
-{
-    gr_pg_config pc = GR_PG_CONFIG_INIT;
-    gr_pg *pg[2];
-    rank_arg r[2];
-    pthread_t t[2];
-
-    GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
-    for (int i = 0; i < 2; i++) {
-        r[i] = (rank_arg){ .c = *c };
-        r[i].c.pg = pg[i];
-        GR_CHECK_EQ(pthread_create(&t[i], NULL, plan_rank, &r[i]), 0);
-    }
-    for (int i = 0; i < 2; i++) {
-        pthread_join(t[i], NULL);
-        GR_CHECK(r[i].n_buckets > 3);
-    }
 }
 
 int main(void)
@@ -139,13 +104,13 @@ int main(void)
     c.first_bucket_bytes = 64;
     c.bucket_bytes = 512;
     c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
-    test_order(&c);
+    each_rank(2, plan_rank, &c);
     c.recompute = GR_RECOMPUTE_ALL;
     c.ema_decay = 0.5;
-    test_order(&c);
+    each_rank(2, plan_rank, &c);
     c.amp = GR_AMP_F16;
     c.accumulate = 2;
     c.grad_dtype = GR_BF16;
-    test_order(&c);
+    each_rank(2, plan_rank, &c);
     return 0;
 }

@@ -4,7 +4,6 @@
  * skips the update on all (P4), micro-steps exchange nothing (P30). And parameters that are frozen
  * or unused cost nothing (P9).
  */
-#include <pthread.h>
 
 #include "check.h"
 #include "step/world.h"
@@ -23,7 +22,6 @@ struct rank_run {
     int rank;
     batch *b;
     gr_snapshot *end;
-    pthread_t thread;
 };
 
 /* 12-8-5 with a batch norm, and a parameter that the loss does not see. */
@@ -42,11 +40,11 @@ static gr_status trace(gr_graph *g, void *user)
     return gr_graph_status(g);
 }
 
-static void *rank_main(void *arg)
+static void rank_main(gr_pg *pg, void *arg)
 {
-    rank_run *r = arg;
+    rank_run *r = (rank_run *)arg + gr_pg_rank(pg);
 
-    r->c.pg = r->pg;
+    r->pg = r->c.pg = pg;
     r->b = malloc(sizeof(*r->b));
     GR_CHECK_OK(gr_step_create(&r->s, &r->c));
     batch_fill(r->b, false, 0, r->rank * 8, 8);
@@ -54,44 +52,25 @@ static void *rank_main(void *arg)
     r->fn(r);
     GR_CHECK_OK(gr_step_save(r->s, &r->end));
     gr_step_destroy(r->s);
-    gr_pg_destroy(r->pg);
     free(r->b);
-    return NULL;
 }
 
 static void run(rank_run *r, int n, gr_step_config c, rank_fn *fn)
 {
-    gr_pg_config pc = GR_PG_CONFIG_INIT;
-    gr_pg *pg[MAX_RANKS];
-
-    pc.timeout_ms = 240000;
-    GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
-    for (int i = 0; i < n; i++) {
-        r[i] = (rank_run){ .pg = pg[i], .c = c, .fn = fn, .rank = i };
-        GR_CHECK_EQ(pthread_create(&r[i].thread, NULL, rank_main, &r[i]), 0);
-    }
     for (int i = 0; i < n; i++)
-        pthread_join(r[i].thread, NULL);
+        r[i] = (rank_run){ .c = c, .fn = fn, .rank = i };
+    each_rank(n, rank_main, r);
 }
 
 /* Two ranks, of which only the first says what it does. */
 static void run_one(rank_run *r, gr_step_config c, rank_fn *fn)
 {
-    gr_pg_config pc = GR_PG_CONFIG_INIT;
-    gr_pg *pg[2];
-
-    pc.timeout_ms = 240000;
-    GR_CHECK_OK(gr_pg_create_threads(pg, 2, &pc));
-    for (int i = 0; i < 2; i++) {
-        r[i] = (rank_run){ .pg = pg[i], .c = c, .fn = fn, .rank = i };
-        if (i > 0)
-            r[i].c.dump_after = NULL;
-        GR_CHECK_EQ(pthread_create(&r[i].thread, NULL, rank_main, &r[i]), 0);
-    }
-    for (int i = 0; i < 2; i++) {
-        pthread_join(r[i].thread, NULL);
+    for (int i = 0; i < 2; i++)
+        r[i] = (rank_run){ .c = c, .fn = fn, .rank = i };
+    r[1].c.dump_after = NULL;
+    each_rank(2, rank_main, r);
+    for (int i = 0; i < 2; i++)
         gr_snapshot_destroy(r[i].end);
-    }
 }
 
 static void forget(rank_run *r, int n)

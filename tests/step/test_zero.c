@@ -5,7 +5,6 @@
  * the memory that the formulas promise.
  */
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "check.h"
@@ -230,46 +229,34 @@ static void test_resume(int before, int after, int n_ranks)
 
 typedef gr_status rank_fn(gr_step *s, gr_pg *pg, void *arg);
 
-typedef struct ranked {
-    gr_step_config c;
-    gr_pg *pg;
+typedef struct program {
+    const gr_step_config *c;
     rank_fn *fn;
     void *arg;
-    pthread_t thread;
-} ranked;
+} program;
 
-static void *ranked_main(void *arg)
+static void run_program_rank(gr_pg *pg, void *arg)
 {
-    ranked *r = arg;
+    const program *p = arg;
+    gr_step_config c = *p->c;
     batch *b = malloc(sizeof(*b));
     gr_step *s;
 
-    r->c.pg = r->pg;
-    r->c.device = "cpu";
-    batch_fill(b, false, 0, gr_pg_rank(r->pg) * 6, 6);
-    GR_CHECK_OK(gr_step_create(&s, &r->c));
+    c.pg = pg;
+    c.device = "cpu";
+    batch_fill(b, false, 0, gr_pg_rank(pg) * 6, 6);
+    GR_CHECK_OK(gr_step_create(&s, &c));
     GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
-    GR_CHECK_OK(r->fn(s, r->pg, r->arg));
+    GR_CHECK_OK(p->fn(s, pg, p->arg));
     gr_step_destroy(s);
-    gr_pg_destroy(r->pg);
     free(b);
-    return NULL;
 }
 
 static void run_program(const gr_step_config *c, int n, rank_fn *fn, void *arg)
 {
-    gr_pg_config pc = GR_PG_CONFIG_INIT;
-    ranked r[4];
-    gr_pg *pg[4];
+    program p = { c, fn, arg };
 
-    pc.timeout_ms = 240000;
-    GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
-    for (int i = 0; i < n; i++) {
-        r[i] = (ranked){ .c = *c, .pg = pg[i], .fn = fn, .arg = arg };
-        GR_CHECK_EQ(pthread_create(&r[i].thread, NULL, ranked_main, &r[i]), 0);
-    }
-    for (int i = 0; i < n; i++)
-        pthread_join(r[i].thread, NULL);
+    each_rank(n, run_program_rank, &p);
 }
 
 static gr_status train(gr_step *s, gr_pg *pg, int first, int n)

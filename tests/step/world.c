@@ -135,7 +135,8 @@ gr_status run_rank(job *j, gr_pg *pg)
 }
 
 typedef struct rank_thread {
-    job *j;
+    each_rank_fn *fn;
+    void *arg;
     gr_pg *pg;
     pthread_t thread;
 } rank_thread;
@@ -143,18 +144,13 @@ typedef struct rank_thread {
 static void *rank_main(void *arg)
 {
     rank_thread *t = arg;
-    gr_status st = run_rank(t->j, t->pg);
 
-    if (st != t->j->want) {
-        fprintf(stderr, "rank %d: %s: %s\n", gr_pg_rank(t->pg), gr_status_text(st),
-                gr_error_message());
-        exit(1);
-    }
+    t->fn(t->pg, t->arg);
     gr_pg_destroy(t->pg);
     return NULL;
 }
 
-void run_ranks(job *j, int n)
+void each_rank(int n, each_rank_fn *fn, void *arg)
 {
     gr_pg_config pc = GR_PG_CONFIG_INIT;
     rank_thread *t = calloc((size_t)n, sizeof(*t));
@@ -163,13 +159,30 @@ void run_ranks(job *j, int n)
     pc.timeout_ms = 240000;
     GR_CHECK_OK(gr_pg_create_threads(pg, n, &pc));
     for (int i = 0; i < n; i++) {
-        t[i] = (rank_thread){ .j = j, .pg = pg[i] };
+        t[i] = (rank_thread){ .fn = fn, .arg = arg, .pg = pg[i] };
         GR_CHECK_EQ(pthread_create(&t[i].thread, NULL, rank_main, &t[i]), 0);
     }
     for (int i = 0; i < n; i++)
         pthread_join(t[i].thread, NULL);
     free(pg);
     free(t);
+}
+
+static void run_job(gr_pg *pg, void *arg)
+{
+    job *j = arg;
+    gr_status st = run_rank(j, pg);
+
+    if (st != j->want) {
+        fprintf(stderr, "rank %d: %s: %s\n", gr_pg_rank(pg), gr_status_text(st),
+                gr_error_message());
+        exit(1);
+    }
+}
+
+void run_ranks(job *j, int n)
+{
+    each_rank(n, run_job, j);
 }
 
 void check_same_state(const gr_snapshot *a, const gr_snapshot *b)

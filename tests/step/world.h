@@ -25,6 +25,10 @@ typedef struct batch {
  * itself: do not copy. */
 void batch_fill(batch *b, bool exact, int step, int first, int n);
 
+/* Runs `fn` on n ranks as threads of this process; the groups are made and ended here. */
+typedef void each_rank_fn(gr_pg *pg, void *arg);
+void each_rank(int n, each_rank_fn *fn, void *arg);
+
 /* One run of a model: what every rank does. Give it to run_ranks() or run_rank(). */
 typedef struct job {
     gr_step_config c; /* trace, optim, amp, accumulate, ... */
