@@ -8,7 +8,8 @@
 #
 # usage: scaling.sh RANKS [STEPS [MODEL:AMP...]]    default: 12 steps (600 of the MLP)
 #        CORES="0 2 4 ..."   the core of each rank; default: 0, 1, 2 ...
-#        ROUNDS, PYTHON, GR_BIN in the environment; TUNE=--tune measures kernels first
+#        ROUNDS, PYTHON, GR_BIN in the environment; FLAGS="--tune" for gradus bench step;
+#        UNDER="chrt -f 50": what every rank is started under, here at real-time priority
 set -euo pipefail
 trap 'exit 130' INT
 cd "$(dirname "$0")/.."
@@ -25,7 +26,7 @@ has_torch=1
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE CORES_OF_RANKS="${cores[*]}"
 # Binds a rank to its core and becomes the program.
 pin='set -- $CORES_OF_RANKS -- "$@"; shift ${PLACE:-${LOCAL_RANK:-0}}; core=$1
-     while [ "$1" != -- ]; do shift; done; shift; exec taskset -c "$core" "$@"'
+     while [ "$1" != -- ]; do shift; done; shift; exec ${UNDER:-} taskset -c "$core" "$@"'
 
 slowest() { awk -v n="$ranks" '$1 == "samples_per_s:" && (!k++ || $2 < min) { min = $2 }
     END { print n * min }'; }
@@ -33,10 +34,10 @@ rate() { awk '$1 == "samples_per_s:" { sum += $2 } END { print sum + 0 }'; }
 median() { tr ' ' '\n' <<<"$*" | sort -g | awk '{ x[NR] = $1 } END {
     print NR ? (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 : 0 }'; }
 alone() { local r=$1; PLACE=$r sh -c "$pin" sh "$bin/gradus" bench step "$model" --device cpu \
-    --amp "$amp" --threads 1 --starts 0 --steps "$n" ${TUNE:-}; }
+    --amp "$amp" --threads 1 --starts 0 --steps "$n" ${FLAGS:-}; }
 independent() { local r; for ((r = 0; r < ranks; r++)); do alone "$r" & done; wait; }
 together() { "$bin/gradrun" --nproc-per-node "$ranks" sh -c "$pin" sh "$bin/gradus" bench step \
-    "$model" --device cpu --amp "$amp" --threads 1 --starts 0 --steps "$n" ${TUNE:-} 2>/dev/null; }
+    "$model" --device cpu --amp "$amp" --threads 1 --starts 0 --steps "$n" ${FLAGS:-} 2>/dev/null; }
 ddp() { "$bin/gradrun" --nproc-per-node "$ranks" sh -c "$pin" sh "$python" bench/models_torch.py \
     "$model" --amp "$amp" --steps "$n" --ddp 2>/dev/null; }
 
