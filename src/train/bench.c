@@ -10,6 +10,7 @@
 #include "base/option.h"
 #include "base/outfile.h"
 #include "base/random.h"
+#include "comm/pg.h"
 #include "net/env.h"
 #include "op/flops.h"
 #include "step/inspect.h"
@@ -218,6 +219,7 @@ static gr_status write_dot(bench *b)
 
 typedef struct times {
     double median_ms, least_ms, most_ms;
+    double mean_ms, exchange_ms; /* of this rank: a step; of that in the process group */
     int n;
 } times;
 
@@ -227,6 +229,7 @@ static gr_status time_steps(bench *b, times *out)
     int n = b->steps < stretch ? 1 : (int)(b->steps / stretch);
     double *ms = gr_calloc((size_t)n, sizeof(*ms));
     gr_status st = ms ? run_steps(b, stretch) : GR_ERR_NOMEM; /* the first ones warm up */
+    int64_t busy_ns = gr_pg_busy_ns(b->pg), start_ns = gr_now_ns();
 
     for (int i = 0; i < n && st == GR_OK; i++) {
         int64_t began = gr_now_ns();
@@ -235,6 +238,8 @@ static gr_status time_steps(bench *b, times *out)
         ms[i] = (double)(gr_now_ns() - began) * 1e-6 / stretch;
     }
     if (st == GR_OK) {
+        out->mean_ms = (double)(gr_now_ns() - start_ns) * 1e-6 / stretch / n;
+        out->exchange_ms = (double)(gr_pg_busy_ns(b->pg) - busy_ns) * 1e-6 / stretch / n;
         out->median_ms = gr_median(ms, n); /* sorts */
         out->least_ms = ms[0];
         out->most_ms = ms[n - 1];
@@ -282,6 +287,36 @@ static void print_times(const bench *b, const times *t)
             floor / peak * 1e3, floor * 1e-9);
     GR_IGNORE(getrusage(RUSAGE_SELF, &usage) == 0 ? GR_OK : GR_ERR_IO);
     fprintf(b->command->out, "peak_mb: %.0f\n", (double)usage.ru_maxrss / 1024);
+}
+
+/*
+ * What ranks lose by training together: a rank's own time is a step less its exchange. The
+ * one with the most of it waits for nobody: what it spends in the exchange is its price.
+ */
+static gr_status print_exchange(bench *b, const times *t)
+{
+    int n_ranks = gr_pg_size(b->pg), slowest = 0, fastest = 0;
+    double mine[2] = { t->mean_ms - t->exchange_ms, t->exchange_ms }, *all;
+    gr_status st;
+
+    if (n_ranks == 1)
+        return GR_OK;
+    all = gr_calloc((size_t)n_ranks, sizeof(mine));
+    if (!all)
+        return GR_ERR_NOMEM;
+    st = gr_pg_allgather(b->pg, all, (gr_vec){ mine, 2, GR_F64 });
+    for (int r = 1; r < n_ranks && st == GR_OK; r++) {
+        slowest = all[2 * r] > all[2 * slowest] ? r : slowest;
+        fastest = all[2 * r] < all[2 * fastest] ? r : fastest;
+    }
+    if (st == GR_OK && gr_pg_rank(b->pg) == 0)
+        fprintf(b->command->out,
+                "own_ms: %.4f on the slowest rank (%d), %.4f on the fastest (%d); means of a step\n"
+                "exchange_ms: %.4f on the slowest rank, %.4f on the fastest, waiting included\n",
+                all[2 * slowest], slowest, all[2 * fastest], fastest, all[2 * slowest + 1],
+                all[2 * fastest + 1]);
+    gr_free(all);
+    return st;
 }
 
 static gr_status print_profile(bench *b)
@@ -339,6 +374,9 @@ static gr_status run(bench *b)
     if (gr_pg_rank(b->pg) == 0) {
         GR_TRY(print_head(b));
         print_times(b, &t);
+    }
+    GR_TRY(print_exchange(b, &t));
+    if (gr_pg_rank(b->pg) == 0) {
         GR_TRY(print_start(b));
         GR_TRY(print_profile(b));
     }
