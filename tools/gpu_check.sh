@@ -22,7 +22,7 @@ pack()
     find "$tree/lib" -name libgradus-cuda.so -exec cp {} build/gpu/lib/gradus/ \;
     for program in build/gpu/bin/*; do
         strip --strip-debug "$program"
-        ldd "$program" | awk '/jansson|protobuf-c|libpng|libjpeg|libz/ { print $3 }' | xargs -r -I{} cp -L {} build/gpu/lib/
+        ldd "$program" | awk '/jansson|protobuf-c|libpng|libjpeg|libyaml|libz/ { print $3 }' | xargs -r -I{} cp -L {} build/gpu/lib/
     done
     pwd >build/gpu/root
     du -sh build/gpu
