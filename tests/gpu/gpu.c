@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const gr_module *gpu_module(void)
+const gr_module *gpu_loaded(void)
 {
     const gr_module *m;
 
@@ -20,6 +20,13 @@ const gr_module *gpu_module(void)
         printf("skipped: %s\n", gr_error_message());
         exit(GPU_SKIP);
     }
+    return m;
+}
+
+const gr_module *gpu_module(void)
+{
+    const gr_module *m = gpu_loaded();
+
     if (m->backend->count() < 1) {
         printf("skipped: no GPU\n");
         exit(GPU_SKIP);

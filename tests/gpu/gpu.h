@@ -7,7 +7,9 @@
 
 #define GPU_SKIP 77
 
-/* The module, loaded; ends the process with GPU_SKIP where it or a GPU is missing. */
+/* The module, loaded; ends the process with GPU_SKIP where it is missing. */
+const gr_module *gpu_loaded(void);
+/* The same, also where there is no GPU. */
 const gr_module *gpu_module(void);
 /* GPU 0. */
 gr_device *gpu_open(void);
