@@ -4,7 +4,7 @@
     python3 tests/golden/make_augment.py
 
 A line is a name, height, width, channels, and the pixels in hexadecimal. The input is the
-same formula in tests/data/test_augment.c. Pillow 13 resizes columns first when the height
+same formula in tests/data/augmented.c. Pillow 13 resizes columns first when the height
 shrinks much more than the width, which can move a value by one; no size here is such a one.
 """
 import pathlib
