@@ -27,13 +27,10 @@ gr_status gr_step_profile(gr_step *s, const gr_named *feeds, int n_feeds, int n_
 {
     gr_role role = s->c.accumulate == 1 ? GR_ROLE_WHOLE : GR_ROLE_LAST;
     gr_entry *e;
-    gr_run r = { .pool = s->pool };
+    gr_run r;
 
-    if (gr_pg_size(s->c.pg) > 1)
-        return gr_fail(GR_ERR_ARG, "a profile is taken on one rank");
     GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
     GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
-    GR_TRY(gr_step_send(s, e, feeds, n_feeds, 0));
-    r.inputs = e->inputs;
+    GR_TRY(gr_step_begin_run(s, e, feeds, n_feeds, 0, &r));
     return gr_plan_profile(e->plan, &r, n_runs, out);
 }

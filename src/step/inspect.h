@@ -21,7 +21,7 @@ const struct gr_vars *gr_step_vars(const gr_step *s);
 const gr_graph *gr_step_first_graph(const gr_step *s);
 
 /* A table of where the time of a training step goes, node by node, from n_runs updates on
- * these feeds. One rank only: ranks timed node by node would wait for each other. */
+ * these feeds. Collective with several ranks: the nodes of the exchange then include waiting. */
 gr_status gr_step_profile(gr_step *s, const gr_named *feeds, int n_feeds, int n_runs,
                           gr_text *out) GR_MUST_CHECK;
 

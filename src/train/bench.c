@@ -62,7 +62,7 @@ static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
           "starts of the program that are timed; one rank" },
         { "tune", GR_OPTION_FLAG, &b->tune, 0, 0, NULL, NULL, "choose kernels by measuring them" },
         { "profile", GR_OPTION_FLAG, &b->profile, 0, 0, NULL, NULL,
-          "show where the time goes, node by node; one rank" },
+          "show where the time of rank 0 goes, node by node" },
         { 0 },
     };
 
@@ -328,7 +328,7 @@ static gr_status print_profile(bench *b)
         return GR_OK;
     st = gr_step_profile(b->step, b->feeds, b->model->n_feeds,
                          (int)(b->steps < 1000 ? b->steps : 1000), &table);
-    if (st == GR_OK)
+    if (st == GR_OK && gr_pg_rank(b->pg) == 0)
         fputs(gr_text_str(&table), b->command->out);
     gr_text_fini(&table);
     return st;
@@ -376,10 +376,8 @@ static gr_status run(bench *b)
         print_times(b, &t);
     }
     GR_TRY(print_exchange(b, &t));
-    if (gr_pg_rank(b->pg) == 0) {
-        GR_TRY(print_start(b));
-        GR_TRY(print_profile(b));
-    }
+    GR_TRY(print_start(b));
+    GR_TRY(print_profile(b));
     return gr_pg_barrier(b->pg);
 }
 
