@@ -15,14 +15,19 @@ if(GR_SANITIZE)
   set(GR_TIMEOUT 1200)
 endif()
 
-# gr_test(name label command...): registers, with what all tests have in common.
+# gr_test(name label command...): registers, with what all tests have in common. Those of the
+# GPU alone see one: what the others expect is what happens on the CPU.
 function(gr_test name label)
+  set(gpus "CUDA_VISIBLE_DEVICES=")
+  if(label STREQUAL gpu)
+    set(gpus)
+  endif()
   set(scratch ${CMAKE_BINARY_DIR}/scratch/${name})
   file(MAKE_DIRECTORY ${scratch})
   add_test(NAME ${name} COMMAND ${GR_TEST_LAUNCHER} ${ARGN} WORKING_DIRECTORY ${scratch})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${GR_TIMEOUT} LABELS ${label}
       SKIP_RETURN_CODE 77
-      ENVIRONMENT "GR_BIN=${CMAKE_BINARY_DIR}/bin;GR_SOURCE=${CMAKE_SOURCE_DIR};${GR_TEST_ENVIRONMENT}")
+      ENVIRONMENT "GR_BIN=${CMAKE_BINARY_DIR}/bin;GR_SOURCE=${CMAKE_SOURCE_DIR};${gpus};${GR_TEST_ENVIRONMENT}")
 endfunction()
 
 # What tests share: the C files of a folder under tests/ that are no tests themselves,
