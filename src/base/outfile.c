@@ -224,9 +224,14 @@ static gr_status read_all(int fd, const char *path, size_t cap, char **text, siz
     return GR_OK;
 }
 
+int gr_open_input(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* regular files do not mind */
+}
+
 gr_status gr_file_read(const char *path, char **out, size_t *n_bytes)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gr_open_input(path);
     size_t cap = 4096;
     char *text = NULL;
     struct stat s;
@@ -235,6 +240,10 @@ gr_status gr_file_read(const char *path, char **out, size_t *n_bytes)
     if (fd < 0)
         return io_failure("open", path);
     *n_bytes = 0;
+    if (fstat(fd, &s) == 0 && S_ISFIFO(s.st_mode)) {
+        close(fd);
+        return gr_fail(GR_ERR_IO, "cannot read '%s': it is a pipe, not a file", path);
+    }
     /* Two more than the size: the NUL, and a byte that lets the last read see the end. */
     if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0)
         cap = (size_t)s.st_size + 2;

@@ -23,6 +23,9 @@ void gr_outfile_write(gr_outfile *f, const void *src, size_t n_bytes);
 gr_status gr_outfile_commit(gr_outfile *f) GR_MUST_CHECK;
 void gr_outfile_discard(gr_outfile *f); /* NULL is fine */
 
+/* open() for reading that never waits: a FIFO without a writer would hold the caller for ever, and
+ * no signal of ours would end that. What is opened may be no regular file: fstat() tells. */
+int gr_open_input(const char *path);
 /* The whole of a file into memory from gr_malloc(); NUL follows the last byte. */
 gr_status gr_file_read(const char *path, char **out, size_t *n_bytes) GR_MUST_CHECK;
 /* Puts names that were made, changed or removed in the folder on the disk. */

@@ -15,7 +15,6 @@
 #include "ckpt/safetensors.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -57,7 +56,7 @@ static gr_status read_open(int fd, bool texts_only, gr_snapshot **out)
 
 static gr_status read_path(const char *path, bool texts_only, gr_snapshot **out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gr_open_input(path);
     gr_status st;
 
     *out = NULL;

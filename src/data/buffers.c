@@ -6,9 +6,9 @@
 #include "data/buffers.h"
 
 #include "base/alloc.h"
+#include "base/outfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -112,7 +112,7 @@ static gr_status read_open(gr_buffer *b, int fd, const char *path)
 
 gr_status gr_buffer_read(gr_buffer *b, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gr_open_input(path);
     gr_status st;
 
     if (fd < 0)

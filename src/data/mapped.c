@@ -2,6 +2,7 @@
 #include "data/mapped.h"
 
 #include "base/alloc.h"
+#include "base/outfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,7 @@ static gr_status map_open(gr_mapped *m, int fd)
 
 gr_status gr_mapped_open(gr_mapped *m, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gr_open_input(path);
     gr_status st;
 
     *m = (gr_mapped){ 0 };

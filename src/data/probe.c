@@ -10,9 +10,9 @@
 #include "data/dataset.h"
 
 #include "base/alloc.h"
+#include "base/outfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -98,7 +98,7 @@ gr_status gr_image_probe_file(gr_image *out, const char *path, const gr_decode *
     uint8_t *mem;
     bool whole = false;
     gr_status st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gr_open_input(path);
 
     if (fd < 0)
         return gr_fail(GR_ERR_IO, "cannot open '%s': %s", path, strerror(errno));

@@ -447,7 +447,13 @@ static gr_status resolve_npy(resolver *r, bool *found)
     if (!r->config->labels)
         r->out->labels = y;
     *found = x != NULL;
-    if (!x)
+    if (!x && names && first_of(r, r->config->path, "", images, "", gr_is_file))
+        gr_fail(
+            GR_ERR_IO,
+            "the arrays in '%s' are not divided: there is no '%s_images.npy' and no folder '%s'; "
+            "name the whole folder as training data (train_path), a part is then set aside",
+            r->config->path, r->config->split, r->config->split);
+    else if (!x)
         not_found("images.npy or data.npy", dir ? dir : r->config->path);
     return GR_OK;
 }

@@ -96,6 +96,11 @@ static void failures_have_names(void)
                    "cannot open 'none': No such file or directory");
     GR_CHECK_FAILS(gr_file_read("taken", &text, &n), GR_ERR_IO,
                    "cannot read 'taken': Is a directory");
+    GR_CHECK_EQ(mkfifo("pipe", 0600), 0);
+    alarm(20); /* should it wait for the other end */
+    GR_CHECK_FAILS(gr_file_read("pipe", &text, &n), GR_ERR_IO, "'pipe': it is a pipe, not a file");
+    alarm(0);
+    unlink("pipe");
 }
 
 /* A full disk, played by a limit on the size of files: the first failure is the one that

@@ -34,7 +34,7 @@ static gr_status take_size(gr_augment_op *op, const entry *e)
 {
     for (int i = 0; i < op->n && i < 2; i++)
         if (!is_size(op->v[i]))
-            return wrong(e, "a side is a whole number of pixels");
+            return wrong(e, "a side is a whole number of pixels, 1 to 65535");
     return GR_OK;
 }
 

@@ -10,6 +10,7 @@
  * Own stack instead of recursion: depth comes from the file.
  */
 #include "base/alloc.h"
+#include "base/outfile.h"
 #include "train/config/tree.h"
 
 #include <errno.h>
@@ -36,6 +37,7 @@ typedef struct anchor {
 typedef struct builder {
     gr_arena *arena;
     const char *file;
+    const char *bytes, *end;
     gr_tree *root;
     level levels[GR_YAML_MAX_DEPTH];
     int depth;
@@ -299,13 +301,29 @@ static gr_status take_event(builder *b, const yaml_event_t *e)
     return GR_OK;
 }
 
+/* Whether the line, from 0 on, is indented by tabs. Most editors show no difference. */
+static bool has_tab(const builder *b, size_t line)
+{
+    const char *at = b->bytes;
+
+    for (; line > 0 && at; line--)
+        if ((at = memchr(at, '\n', (size_t)(b->end - at))))
+            at++;
+    while (at && at < b->end && *at == ' ')
+        at++;
+    return at && at < b->end && *at == '\t';
+}
+
 static gr_status fail_parser(const builder *b, const yaml_parser_t *p)
 {
     if (p->error == YAML_MEMORY_ERROR)
         return gr_fail(GR_ERR_NOMEM, "%s: no memory to read it", b->file);
     if (p->error == YAML_READER_ERROR)
-        return gr_fail(GR_ERR_ARG, "%s: byte %zu: %s", b->file, p->problem_offset,
+        return gr_fail(GR_ERR_ARG, "%s: byte %zu: %s; save it as UTF-8", b->file, p->problem_offset,
                        p->problem ? p->problem : "cannot be read");
+    if (has_tab(b, p->problem_mark.line))
+        return gr_fail(GR_ERR_ARG, "%s:%zu: indented by a tab; YAML takes blanks only", b->file,
+                       p->problem_mark.line + 1);
     return gr_fail(GR_ERR_ARG, "%s:%zu: %s%s%s (column %zu)", b->file, p->problem_mark.line + 1,
                    p->problem ? p->problem : "no YAML", p->context ? " " : "",
                    p->context ? p->context : "", p->problem_mark.column + 1);
@@ -342,6 +360,8 @@ gr_status gr_yaml_parse(gr_arena *a, const char *file, const char *bytes, size_t
         return GR_ERR_NOMEM;
     b->arena = a;
     b->file = file;
+    b->bytes = bytes;
+    b->end = bytes + n_bytes;
     if (!yaml_parser_initialize(&parser))
         return gr_fail(GR_ERR_NOMEM, "%s: no memory to read it", file);
     yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, n_bytes);
@@ -376,7 +396,7 @@ static gr_status read_bytes(int fd, const char *path, size_t n_bytes, char *byte
 
 gr_status gr_yaml_read(gr_arena *a, const char *path, gr_tree **out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gr_open_input(path);
     struct stat info;
     char *bytes = NULL;
     gr_status st;
