@@ -114,6 +114,41 @@ for ranks in 1 2 4; do
         --clip_norm 1
 done
 
+# The arrays of x.npy in one folder are whole: what to say instead of root_dir is said.
+mkdir whole && cp v.npy whole/images.npy && cp y.npy whole/labels.npy
+refused 1 "'whole' are not divided: .*train_path" "$gradus" train vision --model.name mlp \
+    --dataset.root_dir whole --output_dir w
+refused 2 "data without labels do not say how many classes" "$gradus" train vision --model.name mlp \
+    --dataset.train_path v.npy --output_dir w
+
+# A pipe in the place of a file is no file, and nobody waits for its other end.
+mkfifo pipe.yaml pipe.safetensors && mkdir -p pipes/{train,valid}/a && mkfifo pipes/{train,valid}/a/1.png
+refused 2 "'pipe.yaml' is no regular file" timeout 20 "$gradus" train shapes --config pipe.yaml
+refused 1 "checkpoint 'pipe.safetensors': not a file" timeout 20 "$gradus" train shapes \
+    --resume pipe.safetensors
+refused 1 "'pipes/train/a/1.png': it is not a file" timeout 20 "$gradus" train vision --dataset.root_dir pipes
+
+# Without a recipe's name: a flag that no recipe knows, and why a checkpoint does not tell it.
+refused 2 "'--confg'; did you mean '--config'?; and say what to train" "$gradus" train --confg a.yaml
+refused 1 "cannot open 'nowhere': No such file" "$gradus" train --resume nowhere
+mkdir bare
+refused 1 "checkpoint folder 'bare': it holds no checkpoint" "$gradus" train --resume bare
+refused 0 "^Done" "$gradus" train shapes --output_dir ends "${small[@]}" --save_steps 2 --keep 0
+for f in ends/checkpoints/{last,best_model}.safetensors; do
+    head -c 100 "$f" >cut && mv cut "$f"
+done
+refused 0 "is used instead" "$gradus" train --resume ends --epochs 2
+for f in ends/checkpoints/*; do head -c 100 "$f" >cut && mv cut "$f"; done
+refused 1 "'ends/checkpoints': none of [0-9]* checkpoints can be read" "$gradus" train --resume ends
+refused 1 "none of [0-9]* checkpoints can be read" "$gradus" train --resume auto --output_dir ends
+refused 2 "'auto' does not tell the recipe: say it" "$gradus" train --resume auto --output_dir bare
+
+# What editors do to files.
+printf 'recipe: shapes\ntrain:\n\tepochs: 3\n' >tab.yaml
+refused 2 "tab.yaml:3: indented by a tab; YAML takes blanks" "$gradus" train --config tab.yaml
+printf 'recipe: sh\xe4pes\n' >latin1.yaml
+refused 2 "latin1.yaml: byte 1[01]: .*; save it as UTF-8" "$gradus" train --config latin1.yaml
+
 # Only errors: no banner, no progress, but a log in the run's folder.
 timeout 300 "$gradus" train shapes --output_dir quiet "${small[@]}" --log_level error >out.txt 2>&1 ||
     fail "--log_level error"

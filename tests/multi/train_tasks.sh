@@ -74,7 +74,7 @@ rm run/test_metrics.json
 (cd run/checkpoints && "$gradus" test --checkpoint last.safetensors) >inside.log 2>&1 || fail inside
 [ -s run/test_metrics.json ] && [ ! -e run/checkpoints/test_metrics.json ] || fail "results inside"
 ! run vague 1 test --checkpoint nowhere || fail "neither recipe nor checkpoint"
-says vague "'nowhere' does not tell the recipe"
+says vague "cannot open 'nowhere': No such file"
 run folder 2 predict shapes --resume run/checkpoints/ || fail "a folder of checkpoints"
 says folder "^Predictions of run/checkpoints//*best_model.safetensors"
 cmp p1/predictions.csv run/predict/predictions.csv || fail "predictions are not in the run"

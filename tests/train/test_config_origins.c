@@ -257,6 +257,7 @@ static void test_guess(void)
     config_write("epochs: 2\n");
     refuse_look("--config test_config.yaml", "say what to train");
     refuse_look("", "the recipes are guides");
+    refuse_look("--confg x.yaml", "unknown flag '--confg'; did you mean '--config'?; and say what");
     config_write("model: {name: x}\nnot_known: 2\n");
     refuse_look("--config test_config.yaml", "the recipes are guides");
 }

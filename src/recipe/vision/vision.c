@@ -75,7 +75,8 @@ static gr_status settle_classes(gr_vision *v)
         v->model.n_out = gr_dataset_n_classes(train ? train : p->set);
     if (v->model.n_out == 0)
         return gr_settings_fail(v->s, "model.config.num_classes",
-                                "the data do not say how many classes there are; give this");
+                                "%s do not say how many classes there are; give this",
+                                gr_vision_segments(&v->model) ? "masks" : "data without labels");
     v->n_classes = v->model.n_out == 1 ? 2 : v->model.n_out;
     if (gr_vision_segments(&v->model) && v->n_classes > 256)
         return gr_settings_fail(v->s, "model.config.num_classes", "masks hold at most 256 classes");

@@ -10,6 +10,8 @@
 #include "train/checkpoint.h"
 #include "train/config/table.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -98,95 +100,127 @@ static gr_status unknown_recipe(const gr_command *c, const char *word)
     return gr_fail(GR_ERR_ARG, "there is no recipe '%s'; 'gradus list' shows them", word);
 }
 
-/* The recipe that a checkpoint says it is of; NULL: not to be found out. */
-static const gr_recipe *recipe_of_file(const gr_command *c, const char *path)
+static const gr_recipe *recipe_in(const gr_command *c, const gr_snapshot *texts)
 {
-    const gr_recipe *found = NULL;
-    gr_snapshot *texts;
-    const char *name;
+    const char *name = gr_snapshot_get(texts, GR_KEY_RECIPE);
 
-    if (gr_ckpt_peek(path, &texts) != GR_OK)
-        return NULL;
-    name = gr_snapshot_get(texts, GR_KEY_RECIPE);
-    for (int i = 0; name && c->recipes[i] && !found; i++)
+    for (int i = 0; name && c->recipes[i]; i++)
         if (strcmp(c->recipes[i]->name, name) == 0)
-            found = c->recipes[i];
-    gr_snapshot_destroy(texts);
-    return found;
+            return c->recipes[i];
+    return NULL;
 }
 
-static const gr_recipe *recipe_of_folder(const gr_command *c, gr_arena *arena, const char *folder)
+/* The recipe that a checkpoint says it is of; NULL: it does not say. */
+static gr_status recipe_of_file(const gr_command *c, const char *path, const gr_recipe **out)
 {
-    static const char *const names[] = { GR_CKPT_FOLDER "/last.safetensors",
-                                         GR_CKPT_FOLDER "/last.pt",
-                                         GR_CKPT_FOLDER "/best_model.safetensors",
-                                         GR_CKPT_FOLDER "/best_model.pt",
-                                         "last.safetensors",
-                                         "last.pt",
-                                         "best_model.safetensors",
-                                         "best_model.pt" };
-    const gr_recipe *found = NULL;
+    gr_snapshot *texts;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !found; i++) {
+    GR_TRY(gr_ckpt_peek(path, &texts));
+    *out = recipe_in(c, texts);
+    gr_snapshot_destroy(texts);
+    return GR_OK;
+}
+
+/* By the newest whole one: a whole read, so only where a look at the usual ones did not tell. */
+static gr_status recipe_of_newest(const gr_command *c, const char *folder, const gr_recipe **out)
+{
+    gr_snapshot *snap;
+    char *path, *note;
+
+    GR_TRY(gr_ckpt_find(folder, GR_CKPT_LAST, &snap, &path, &note));
+    *out = recipe_in(c, snap);
+    gr_snapshot_destroy(snap);
+    free(path);
+    free(note);
+    return GR_OK;
+}
+
+static gr_status recipe_of_folder(const gr_command *c, gr_arena *arena, const char *folder,
+                                  const gr_recipe **out)
+{
+    static const char *const names[] = { "last.safetensors", "last.pt", "best_model.safetensors",
+                                         "best_model.pt" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *path = gr_arena_printf(arena, "%s/%s", folder, names[i]);
 
-        if (path && access(path, R_OK) == 0)
-            found = recipe_of_file(c, path);
+        if (!path)
+            return GR_ERR_NOMEM;
+        if (access(path, R_OK) == 0 && recipe_of_file(c, path, out) == GR_OK && *out)
+            return GR_OK;
     }
-    return found;
+    return recipe_of_newest(c, folder, out);
 }
 
-/* A command that goes on from a run, or uses it, need not say the recipe again. */
-static const gr_recipe *recipe_of_run(const gr_request *r, const gr_command *c)
+/* A command that goes on from a run, or uses it, need not say the recipe again. *out is NULL
+ * where no run is named. */
+static gr_status recipe_of_run(const gr_request *r, const gr_command *c, const gr_recipe **out)
 {
     const char *word = r->o.checkpoint ? r->o.checkpoint : r->o.resume;
+    bool may_be_new = word && (!*word || strcmp(word, "auto") == 0);
     gr_arena *arena = r->o.settings->arena;
+    const char *inner;
     struct stat info;
 
     if (!word)
-        return NULL;
+        return GR_OK;
     if (!*word || strcmp(word, "best") == 0 || strcmp(word, "last") == 0 ||
         strcmp(word, "auto") == 0) {
         word = r->o.output_dir;
         if (r->o.run_id)
             word = gr_arena_printf(arena, "%s/%s", word ? word : GR_RUNS, r->o.run_id);
     }
-    if (!word || stat(word, &info) != 0)
-        return NULL;
-    return S_ISDIR(info.st_mode) ? recipe_of_folder(c, arena, word) : recipe_of_file(c, word);
+    if (!word || (may_be_new && access(word, F_OK) != 0))
+        return GR_OK;
+    if (stat(word, &info) != 0)
+        return gr_fail(GR_ERR_IO, "cannot open '%s': %s", word, strerror(errno));
+    if (!S_ISDIR(info.st_mode))
+        return recipe_of_file(c, word, out);
+    if (!(inner = gr_arena_printf(arena, "%s/%s", word, GR_CKPT_FOLDER)))
+        return GR_ERR_NOMEM;
+    word = access(inner, F_OK) == 0 ? inner : word;
+    return may_be_new && gr_ckpt_count(word) == 0 ? GR_OK : recipe_of_folder(c, arena, word, out);
 }
 
 /* ---- no recipe was named ---- */
 
 /* Whether every setting is known with this recipe, and one of them is its own. A value that is
- * wrong counts as no: then nobody was named, and that is what the message is about. */
-static gr_status knows_all(const gr_request *r, const gr_recipe *recipe, bool *out)
+ * wrong counts as no. *why: what it would refuse; NULL: nothing. */
+static gr_status knows_all(const gr_request *r, const gr_recipe *recipe, bool *out,
+                           const char **why)
 {
     gr_train_options o;
     gr_status st;
 
     *out = false;
+    *why = NULL;
     if (recipe->abi != GR_RECIPE_ABI)
         return GR_OK;
     GR_TRY(gr_train_options_init(&o, recipe));
     st = gr_train_options_parse(&o, r->argc, r->argv);
     for (int i = gr_n_rows; st == GR_OK && i < o.settings->n_slots; i++)
         *out |= o.settings->slots[i].origin.kind > GR_FROM_SAVED;
+    if (st != GR_OK && st != GR_ERR_NOMEM) {
+        *why = gr_arena_strdup(r->o.settings->arena, gr_error_message());
+        st = *why ? GR_OK : GR_ERR_NOMEM;
+    }
     gr_train_options_fini(&o);
-    return st == GR_ERR_NOMEM ? st : GR_OK;
+    return st;
 }
 
-static gr_status no_recipe(const gr_command *c)
+/* wrong: what every recipe would refuse, such as a flag that nobody knows; or NULL. */
+static gr_status no_recipe(const gr_command *c, const char *wrong)
 {
     gr_text names = GR_TEXT_INIT;
     gr_status st;
 
     for (int i = 0; c->recipes[i]; i++)
         gr_text_addf(&names, "%s%s", i ? ", " : "", c->recipes[i]->name);
-    st = gr_fail(GR_ERR_ARG,
-                 "say what to train: 'gradus train RECIPE', or the key 'recipe' in the file; the "
-                 "recipes are %s",
-                 gr_text_str(&names));
+    st = gr_fail(
+        GR_ERR_ARG,
+        "%s%ssay what to train: 'gradus train RECIPE', or the key 'recipe' in the file; the "
+        "recipes are %s",
+        wrong ? wrong : "", wrong ? "; and " : "", gr_text_str(&names));
     gr_text_fini(&names);
     return st;
 }
@@ -195,36 +229,52 @@ static gr_status no_recipe(const gr_command *c)
 static gr_status guess(const gr_request *r, const gr_command *c, const gr_recipe **out)
 {
     const gr_recipe *found = NULL;
+    const char *why, *wrong = NULL;
     int n_found = 0;
 
     for (int i = 0; c->recipes[i]; i++) {
         bool fits;
 
-        GR_TRY(knows_all(r, c->recipes[i], &fits));
+        GR_TRY(knows_all(r, c->recipes[i], &fits, &why));
         found = fits ? c->recipes[i] : found;
         n_found += fits;
+        if (i == 0)
+            wrong = why;
+        else if (wrong && (!why || strcmp(wrong, why) != 0))
+            wrong = NULL;
     }
     if (n_found != 1)
-        return no_recipe(c);
+        return no_recipe(c, wrong);
     *out = found;
     return GR_OK;
+}
+
+static gr_status nobody_named(const gr_request *r, const gr_command *c, const gr_recipe **out)
+{
+    const char *word = r->o.checkpoint ? r->o.checkpoint : r->o.resume, *why = NULL;
+    gr_status run_st = recipe_of_run(r, c, out), st;
+
+    if (run_st == GR_OK && *out)
+        return GR_OK;
+    if (run_st != GR_OK && !(why = gr_arena_strdup(r->o.settings->arena, gr_error_message())))
+        return GR_ERR_NOMEM;
+    st = guess(r, c, out);
+    if (st != GR_ERR_ARG || !word)
+        return st;
+    if (why)
+        return gr_fail(run_st, "%s", why);
+    return gr_fail(GR_ERR_ARG,
+                   "'%s' does not tell the recipe: say it, as in 'gradus train RECIPE'; 'gradus "
+                   "list' shows the recipes",
+                   word);
 }
 
 gr_status gr_request_recipe(const gr_request *r, const gr_command *c, const gr_recipe **out)
 {
     const gr_recipe *recipe = NULL;
-    gr_status st = GR_OK;
 
     if (!r->word)
-        recipe = recipe_of_run(r, c);
-    if (!r->word && !recipe)
-        st = guess(r, c, &recipe);
-    if (st == GR_ERR_ARG && (r->o.checkpoint || r->o.resume))
-        return gr_fail(GR_ERR_ARG,
-                       "'%s' does not tell the recipe, or cannot be read: say it, as in 'gradus "
-                       "train RECIPE'; 'gradus list' shows the recipes",
-                       r->o.checkpoint ? r->o.checkpoint : r->o.resume);
-    GR_TRY(st);
+        GR_TRY(nobody_named(r, c, &recipe));
     for (int i = 0; c->recipes[i] && !recipe; i++)
         if (strcmp(c->recipes[i]->name, r->word) == 0)
             recipe = c->recipes[i];

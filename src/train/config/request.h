@@ -27,7 +27,8 @@ void gr_request_fini(gr_request *r);
 
 /* The recipe that was named, or that of the checkpoint to use, or the only one that knows all
  * settings and has one of them for its own. GR_ERR_ARG: none, an unknown one (with the
- * nearest), or one that was built for another interface. */
+ * nearest), or one that was built for another interface. GR_ERR_IO, GR_ERR_FORMAT: the checkpoint
+ * that should tell it cannot be read. */
 gr_status gr_request_recipe(const gr_request *r, const gr_command *c,
                             const gr_recipe **out) GR_MUST_CHECK;
 
