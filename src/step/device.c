@@ -2,6 +2,7 @@
  * From "auto" or "cuda:1" to an open device with its kernels and its process group.
  * "auto" is a GPU when a driver and our module are there, else the CPU.
  */
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,10 @@ static gr_status open_group(gr_step *s)
     return gr_fail(GR_ERR_DEVICE, "group '%s' is not in this build of the CUDA module", name);
 }
 
+/* Measured with an MLP of 2.6 MiB: two ranks lose 8 % and four 2 % by sharing, eight win 5 %;
+ * with 45 MiB (ResNet-18) all win. */
+#define COMMON_FROM ((size_t)12 << 20)
+
 /* Ranks of one host can share what they train. With counts over micro-steps the update divides
  * by what is known at its end only, which shares do not know to do. */
 static bool can_be_common(const gr_step *s)
@@ -156,6 +161,20 @@ static bool can_be_common(const gr_step *s)
 
     return gr_pg_size(s->group) > 1 && s->group->ops->common && s->c.zero == 0 && !counts_late &&
            !gr_step_leaves_out(s, "common");
+}
+
+static gr_status read_common_from(gr_step *s)
+{
+    const char *text = getenv("GR_COMMON_FROM");
+    char *end;
+
+    s->common_from = COMMON_FROM;
+    if (!text || !*text)
+        return GR_OK;
+    s->common_from = strtoull(text, &end, 10);
+    if (*end || !isdigit((unsigned char)*text))
+        return gr_fail(GR_ERR_ARG, "GR_COMMON_FROM is '%s', must be a number of bytes", text);
+    return GR_OK;
 }
 
 gr_status gr_step_open_device(gr_step *s)
@@ -169,7 +188,7 @@ gr_status gr_step_open_device(gr_step *s)
     GR_TRY(open_pool(s));
     GR_TRY(open_group(s));
     s->is_common = can_be_common(s);
-    return GR_OK;
+    return read_common_from(s);
 }
 
 void gr_step_close_device(gr_step *s)

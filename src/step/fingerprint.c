@@ -63,6 +63,7 @@ gr_status gr_step_compare(gr_step *s)
     gr_text_addf(&t, "check every = %d\n", s->c.check_every);
     gr_text_addf(&t, "zero = %d\n", s->c.zero);
     gr_text_addf(&t, "passes left out = %s\n", s->c.without);
+    gr_text_addf(&t, "GR_COMMON_FROM = %zu\n", s->common_from);
     gr_text_add(&t, "optimiser = ");
     gr_optim_print(&s->update, &t);
     gr_text_add(&t, "\n");

@@ -106,6 +106,11 @@ static gr_status make_shards(gr_step *s)
     return GR_OK;
 }
 
+static bool pays_in_common(const gr_step *s)
+{
+    return s->buckets.n_bytes * (size_t)(gr_pg_size(s->group) - 1) >= s->common_from;
+}
+
 /* Slots are made once, by the first training graph, and are then the same for all. */
 static gr_status make_buckets(gr_step *s, const gr_graph *g)
 {
@@ -122,6 +127,7 @@ static gr_status make_buckets(gr_step *s, const gr_graph *g)
         used[i] = g->grads[i] != NULL;
     st = gr_buckets_make(&s->buckets, s->arena, s->vars, used, caps);
     gr_free(used);
+    s->is_common = s->is_common && pays_in_common(s);
     if (st == GR_OK && gr_step_has_shares(s))
         st = make_shards(s);
     else if (st == GR_OK && s->c.grad_dtype != GR_F32 && gr_pg_size(s->group) > 1)

@@ -58,6 +58,9 @@ struct gr_step {
     bool has_buckets, sealed, can_train;
     bool is_common; /* trained parameters, their moments and averages lie once, in memory that all
                      * ranks see: each updates its share of them (pass/shard.h) */
+    size_t common_from; /* it pays from so many bytes on that would be handed around: each
+                           rank's sums to all the others. Below it the caches take them, and
+                           the meeting at the end of a step costs more */
 
     gr_entry **entries;
     int n_entries, cap_entries;

@@ -3,6 +3,7 @@
 # with amp, accumulation, clipping and a short last batch. Settings come from the
 # checkpoint. The first lines of the banner are a promise.
 set -euo pipefail
+export GR_COMMON_FROM=0 # ranks share small models, too
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
 train() { # RANKS LOG OPTION...

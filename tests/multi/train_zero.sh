@@ -3,6 +3,7 @@
 # state, with averages and clipping, and a run that goes on with another `zero` is the unbroken
 # one.
 set -euo pipefail
+export GR_COMMON_FROM=0 # ranks share small models, too
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
 train() { # RANKS LOG OPTION...

@@ -109,6 +109,7 @@ int main(void)
 
     /* What fuses depends on the kernels that would run; the reference is everywhere. */
     GR_CHECK_EQ(setenv("GR_CPU", "scalar", 1), 0);
+    GR_CHECK_EQ(setenv("GR_COMMON_FROM", "0", 1), 0); /* small models, too */
     test_dump("sgd", &c, 1);
     c.trace = trace_block;
     c.recompute = GR_RECOMPUTE_ALL;

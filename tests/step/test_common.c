@@ -73,6 +73,39 @@ static void check_order(const gr_step *s, const gr_entry *e)
     GR_CHECK_EQ(n_begun, s->buckets.n_buckets);
 }
 
+/* Small models are not shared unless that is asked for. */
+static void choose_rank(gr_pg *pg, void *arg)
+{
+    gr_step_config c = *(const gr_step_config *)arg;
+    batch *b = malloc(sizeof(*b));
+    gr_step *s;
+
+    c.pg = pg;
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    batch_fill(b, false, 0, 0, 8);
+    GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
+    GR_CHECK_EQ(s->is_common, s->buckets.n_bytes * (size_t)(gr_pg_size(pg) - 1) >= s->common_from);
+    GR_CHECK_EQ(s->is_common, s->vars->n_common > 0);
+    GR_CHECK_EQ(s->is_common, getenv("GR_COMMON_FROM") && gr_pg_size(pg) == 3);
+    gr_step_destroy(s);
+    free(b);
+}
+
+static void test_choice(const gr_step_config *c)
+{
+    gr_step_config alone = *c;
+    gr_step *s;
+
+    GR_CHECK_EQ(unsetenv("GR_COMMON_FROM"), 0);
+    each_rank(2, choose_rank, (void *)(uintptr_t)c);
+    GR_CHECK_EQ(setenv("GR_COMMON_FROM", "7000", 1), 0); /* between once and twice the model */
+    each_rank(2, choose_rank, (void *)(uintptr_t)c);
+    each_rank(3, choose_rank, (void *)(uintptr_t)c);
+    GR_CHECK_EQ(setenv("GR_COMMON_FROM", "12M", 1), 0);
+    GR_CHECK_EQ(gr_step_create(&s, &alone), GR_ERR_ARG);
+    GR_CHECK_EQ(setenv("GR_COMMON_FROM", "0", 1), 0);
+}
+
 static void plan_rank(gr_pg *pg, void *arg)
 {
     gr_step_config c = *(const gr_step_config *)arg;
@@ -104,6 +137,7 @@ int main(void)
     c.first_bucket_bytes = 64;
     c.bucket_bytes = 512;
     c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
+    test_choice(&c);
     each_rank(2, plan_rank, &c);
     c.recompute = GR_RECOMPUTE_ALL;
     c.ema_decay = 0.5;

@@ -260,9 +260,8 @@ static void count_starts(void *arg, const char *pass, const char *text)
         l->n_starts++;
 }
 
-/* Four norms forward, and backward all but the first, before which nothing is trained (gradients
- * are exchanged by shares, which is called otherwise); one rank has none at all, nor has an
- * evaluation. */
+/* Four norms forward, and backward all but the first, before which nothing is trained, and one
+ * bucket of gradients; one rank has none at all, nor has an evaluation. */
 static void *count_main(void *arg)
 {
     rank_run *r = arg;
@@ -282,7 +281,7 @@ static void *count_main(void *arg)
     GR_CHECK_OK(gr_step_create(&s, &c));
     batch_fill(b, true, 0, 0, 4);
     GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
-    GR_CHECK_EQ(l.n_starts, r->pg ? 4 + 3 : 0);
+    GR_CHECK_EQ(l.n_starts, r->pg ? 4 + 3 + 1 : 0);
     GR_CHECK_OK(gr_step_plan(s, false, b->feeds, 2));
     GR_CHECK_EQ(l.n_starts, 0);
     /* One value per channel is enough where others have some, too. */

@@ -461,6 +461,7 @@ static void test_freeze_nothing(const char *freeze, const char *say)
 
 int main(void)
 {
+    GR_CHECK_EQ(setenv("GR_COMMON_FROM", "0", 1), 0); /* small models, too */
     test_broadcast();
     test_buffers();
     test_common();

@@ -445,6 +445,7 @@ static void test_memory(int zero, int n_ranks)
 
 int main(void)
 {
+    GR_CHECK_EQ(setenv("GR_COMMON_FROM", "0", 1), 0); /* small models, too */
     for (int n_ranks = 2; n_ranks <= MOST_RANKS; n_ranks++) {
         for (int i = 0; i < N_CHANGES; i++)
             for (int cut = COMMON; cut <= 2; cut++)
