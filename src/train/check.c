@@ -9,6 +9,7 @@
 #include "graph/vars.h"
 #include "op/flops.h"
 #include "step/inspect.h"
+#include "train/checkpoint.h"
 #include "train/layers.h"
 #include "train/rate.h"
 
@@ -19,6 +20,11 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+static bool resumes(const gr_trainer *t)
+{
+    return t->o.resume && *t->o.resume;
+}
 
 /* ---- the run's folder ---- */
 
@@ -39,10 +45,26 @@ static const char *existing_part(const gr_trainer *t, const char *path)
     return part;
 }
 
+/* A run that is in the way ends no check: its settings are often tried again. */
+static gr_status look_for_run(gr_trainer *t, const char *folder)
+{
+    const char *checkpoints = gr_arena_printf(t->arena, "%s/%s", folder, GR_CKPT_FOLDER);
+
+    if (!checkpoints)
+        return GR_ERR_NOMEM;
+    if (!resumes(t) && gr_ckpt_count(checkpoints) > 0)
+        gr_trainer_say(t,
+                       "Folder: %s holds a run already: train needs --resume %s, or another "
+                       "--output_dir or --run_id",
+                       folder, folder);
+    return GR_OK;
+}
+
 static gr_status check_folder(gr_trainer *t)
 {
-    const char *folder = t->o.output_dir ? t->o.output_dir : "runs";
-    const char *part = existing_part(t, folder);
+    const char *base = t->o.output_dir ? t->o.output_dir : GR_RUNS;
+    const char *folder = t->o.run_id ? gr_arena_printf(t->arena, "%s/%s", base, t->o.run_id) : base;
+    const char *part = folder ? existing_part(t, folder) : NULL;
     char need[GR_BYTES_TEXT], have[GR_BYTES_TEXT];
     gr_step_stats stats;
     struct statvfs about;
@@ -66,7 +88,7 @@ static gr_status check_folder(gr_trainer *t)
         return gr_fail(GR_ERR_IO, "'%s' has %s free, and a checkpoint needs %s", part, have, need);
     gr_trainer_say(t, "Folder: %s can be written; %s free, a checkpoint takes %s", folder, have,
                    need);
-    return GR_OK;
+    return t->o.output_dir || t->o.run_id ? look_for_run(t, folder) : GR_OK;
 }
 
 /* ---- what is in it ---- */
@@ -201,6 +223,9 @@ static gr_status check(gr_trainer *t)
     GR_TRY(fits_here(t, &fits));
     if (fits) {
         GR_TRY(gr_trainer_plan(t));
+        if (resumes(t))
+            gr_trainer_note(t, "  Not used: checkpoint.resume: check tries a new run, and reads no "
+                               "checkpoint");
         GR_TRY(gr_trainer_banner(t));
         GR_TRY(say_model(t));
         if (gr_trainer_writes(t))

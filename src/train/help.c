@@ -6,7 +6,9 @@
 
 void gr_train_help(const gr_command *c, gr_text *out)
 {
+    const char *word = c->argc > 0 && c->argv[0][0] != '-' ? c->argv[0] : NULL;
     const gr_recipe *recipe = c->recipes[0];
+    bool found = false;
     gr_train_options o;
 
     GR_BUG_IF(!recipe); /* main() brings at least one */
@@ -15,9 +17,13 @@ void gr_train_help(const gr_command *c, gr_text *out)
                      "  gradrun --nproc-per-node 2 gradus train RECIPE [FLAG...]\n\nRecipes:\n");
     for (int i = 0; c->recipes[i]; i++) {
         gr_text_addf(out, "  %s  %s\n", c->recipes[i]->name, c->recipes[i]->help);
-        if (c->argc > 0 && strcmp(c->argv[0], c->recipes[i]->name) == 0)
+        if (word && strcmp(word, c->recipes[i]->name) == 0) {
             recipe = c->recipes[i];
+            found = true;
+        }
     }
+    if (word && !found)
+        gr_text_addf(out, "There is no recipe '%s'.\n", word);
     gr_text_addf(out, "\nSettings, with the values for %s:\n", recipe->name);
     if (gr_train_options_init(&o, recipe) != GR_OK)
         gr_text_addf(out, "  %s\n", gr_error_message()); /* a recipe with a wrong table */

@@ -38,6 +38,17 @@ check 1 frozen --n_train 500 --freeze 'fc1.*' || fail frozen
 says frozen "34186 trainable, 200960 frozen"
 rm ./*.log plain
 
+# What train would stop at is said: a run in the way; a checkpoint is not read here.
+"$gradus" train shapes --device cpu --n_train 64 --n_eval 8 --epochs 1 --output_dir old/one >old.log 2>&1
+check 2 again --n_train 500 --output_dir old --run_id one || fail again
+says again "Folder: old/one holds a run already: train needs --resume old/one"
+check 1 onward --n_train 500 --output_dir old/one --resume last || fail onward
+says onward "Not used: checkpoint.resume"
+rm -rf ./*.log old
+"$gradus" help train shape >help.log || fail help
+says help "There is no recipe 'shape'"
+rm help.log
+
 # Every picture and mask is looked at: broken ones are counted and named, alike on any ranks.
 png() { base64 -d >"$2" <<<"iVBORw0KGgoAAAANSUhEUgAAAB$1"; }
 pic=AAAAAQCAAAAAA6mKC9AAAAEUlEQVR42mOMYkAFTAwjWgAAcVYAet/VL98AAAAASUVORK5CYII=
