@@ -48,7 +48,7 @@ typedef struct joining {
 
 typedef struct host_line {
     char boot[64], name[256], space[64], id[128];
-    int pid;
+    int pid, n_ranks;
 } host_line;
 
 static void key_of(const joining *j, char *key, const char *what, int rank)
@@ -114,13 +114,14 @@ static bool take_number(const char **at, uint64_t max, uint64_t *out)
 static gr_status parse_host(const char *text, int rank, host_line *h)
 {
     const char *at = text;
-    uint64_t pid;
+    uint64_t pid, n_ranks;
 
     if (!take_field(&at, h->boot, sizeof(h->boot)) || !take_field(&at, h->name, sizeof(h->name)) ||
         !take_field(&at, h->space, sizeof(h->space)) || !take_number(&at, INT32_MAX, &pid) ||
-        !take_field(&at, h->id, sizeof(h->id)))
+        !take_field(&at, h->id, sizeof(h->id)) || !take_number(&at, INT32_MAX, &n_ranks))
         return gr_fail(GR_ERR_FORMAT, "rank %d told the store '%.80s' about itself", rank, text);
     h->pid = (int)pid;
+    h->n_ranks = (int)n_ranks;
     return GR_OK;
 }
 
@@ -188,6 +189,28 @@ static gr_status wait_for_rank(joining *j, const char *key, int rank)
     }
 }
 
+/* Ranks that were told different numbers would wait for one that never comes. Rank 0 looks at each
+ * that comes, the others at rank 0 only, so that many ranks do not ask the store too much. */
+static gr_status check_size(joining *j, const char *key, int rank)
+{
+    host_line h = { .pid = 0 };
+    size_t n_bytes;
+    char *text;
+    gr_status st;
+
+    if (rank != 0 && j->job->rank != 0)
+        return GR_OK;
+    GR_TRY(gr_store_get(j->store, key, &text, &n_bytes, j->deadline));
+    st = parse_host(text, rank, &h);
+    gr_free(text);
+    if (st == GR_OK && h.n_ranks != j->job->n_ranks)
+        return gr_fail(GR_ERR_ARG,
+                       "rank %d has a world size (WORLD_SIZE) of %d, and rank %d of %d; start all "
+                       "ranks with the same",
+                       rank, h.n_ranks, j->job->rank, j->job->n_ranks);
+    return st;
+}
+
 static gr_status get_hosts(joining *j, char *names, const char **keys, char **texts)
 {
     int n = j->job->n_ranks;
@@ -197,8 +220,10 @@ static gr_status get_hosts(joining *j, char *names, const char **keys, char **te
         key_of(j, names + (size_t)r * KEY_TEXT, "host", r);
         keys[r] = names + (size_t)r * KEY_TEXT;
     }
-    for (int r = 0; r < n; r++)
+    for (int r = 0; r < n; r++) {
         GR_TRY(wait_for_rank(j, keys[r], r));
+        GR_TRY(check_size(j, keys[r], r));
+    }
     GR_TRY(gr_store_get_many(j->store, keys, n, texts, j->deadline));
     st = read_hosts(j, texts);
     for (int r = 0; r < n; r++)
@@ -218,7 +243,8 @@ static gr_status meet_hosts(joining *j)
 
     if (names && keys && texts) {
         describe_host(&me);
-        snprintf(line, sizeof(line), "%s|%s|%s|%d|%s", me.boot, me.name, me.space, me.pid, me.id);
+        snprintf(line, sizeof(line), "%s|%s|%s|%d|%s|%d", me.boot, me.name, me.space, me.pid, me.id,
+                 j->job->n_ranks);
         key_of(j, key, "host", j->job->rank);
         st = gr_store_set(j->store, key, line, strlen(line), j->deadline);
     }

@@ -143,6 +143,21 @@ refused 1 "'ends/checkpoints': none of [0-9]* checkpoints can be read" "$gradus"
 refused 1 "none of [0-9]* checkpoints can be read" "$gradus" train --resume auto --output_dir ends
 refused 2 "'auto' does not tell the recipe: say it" "$gradus" train --resume auto --output_dir bare
 
+# Ranks that were told different numbers: at once, not after a wait for one that never comes.
+port=$((20000 + RANDOM % 10000))
+for size in "2 3" "3 2"; do
+    read -r zero one <<<"$size"
+    port=$((port + 1))
+    RANK=0 WORLD_SIZE=$zero MASTER_ADDR=127.0.0.1 MASTER_PORT=$port timeout 100 "$gradus" train \
+        shapes --output_dir sizes >zero.txt 2>&1 &
+    refused 2 "rank 0 has a world size (WORLD_SIZE) of $zero, and rank 1 of $one" env RANK=1 \
+        WORLD_SIZE="$one" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port timeout 100 "$gradus" train \
+        shapes --output_dir sizes
+    wait $! && fail "rank 0 of $zero went on"
+    grep -q "rank 1 has a world size (WORLD_SIZE) of $one, and rank 0 of $zero" zero.txt ||
+        { cat zero.txt; fail "rank 0 does not say it"; }
+done
+
 # What editors do to files.
 printf 'recipe: shapes\ntrain:\n\tepochs: 3\n' >tab.yaml
 refused 2 "tab.yaml:3: indented by a tab; YAML takes blanks" "$gradus" train --config tab.yaml
