@@ -8,9 +8,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define CHUNK     768 /* lines: a panel of x and one of y stay in L2 */
-#define PIECES    8   /* dealt to a thread at least, if there are as many blocks */
-#define SUM_BYTES ((size_t)32 * 32 * sizeof(float))
+#define LEAST_CHUNK 768 /* lines: a panel of x and one of y stay in L2 */
+#define MOST_CHUNK  4096
+#define CHUNK_BYTES ((int64_t)1 << 20) /* of more lines, if all panels are no larger */
+#define PIECES      8                  /* dealt to a thread at least, if there are as many blocks */
+#define SUM_BYTES   ((size_t)32 * 32 * sizeof(float))
 
 typedef struct fold {
     const gr_fold_isa *isa;
@@ -20,11 +22,14 @@ typedef struct fold {
     gr_dtype type_x, type_y, type_w;
     bool low;
     int64_t chunk, n_x; /* lines of y and of a plane of x in a chunk */
-    int64_t run, co;    /* of a group; run padded to GR_FOLD_RUN */
+    int64_t n_chunks;
+    int64_t pad;     /* lines between what threads make of dense x: a thread's own last ones */
+    int64_t n_dense; /* of a plane, with them */
+    int *lists;      /* owned; by chunk and tap: how many steps matter, then which */
+    int64_t run, co; /* of a group; run padded to GR_FOLD_RUN */
     int64_t x_panels, y_panels;
     int64_t x_bytes, y_bytes; /* of a packed panel */
-    size_t at_dense_x, at_dense_y, at_x, at_y, at_sums, at_places, at_marks, at_lists, at_slices,
-        slice_bytes;
+    size_t at_dense_x, at_dense_y, at_x, at_y, at_sums, at_places, at_slices, slice_bytes;
     size_t n_bytes;
     struct fold *other;
 } fold;
@@ -46,17 +51,32 @@ static int64_t div_up(int64_t a, int64_t by)
 
 /* ---- plan ---- */
 
+/* Of a line, as blocks of sums read it, with all its channels. */
+static int64_t line_bytes(const fold *f)
+{
+    const gr_fold_isa *isa = f->isa;
+    int64_t unit = isa->line_unit;
+    int64_t x = isa->ahead < 0 ? f->run * (int64_t)sizeof(float)
+                               : f->x_panels * isa->x_bytes(f->low, unit) / unit;
+
+    return f->grid->n_planes * x + f->y_panels * isa->y_bytes(f->low, unit) / unit;
+}
+
 static void choose_sizes(fold *f)
 {
     const gr_conv_grid *g = f->grid;
-    int64_t n_chunks = max64(div_up(g->n_lines, CHUNK), 1), unit = f->isa->line_unit;
+    int64_t unit = f->isa->line_unit, most;
 
-    f->chunk = max64(div_up(div_up(g->n_lines, n_chunks), unit), 1) * unit;
-    f->n_x = f->chunk + g->hi - g->lo + max64(f->isa->ahead, 0);
     f->run = div_up(f->g.run, GR_FOLD_RUN) * GR_FOLD_RUN;
     f->co = f->d.co / f->d.groups;
     f->x_panels = f->run / GR_FOLD_RUN;
     f->y_panels = div_up(f->co, f->isa->rows);
+    most = min64(max64(CHUNK_BYTES / line_bytes(f), LEAST_CHUNK), MOST_CHUNK);
+    f->n_chunks = div_up(g->n_lines, most);
+    f->chunk = max64(div_up(div_up(g->n_lines, max64(f->n_chunks, 1)), unit), 1) * unit;
+    f->n_chunks = div_up(g->n_lines, f->chunk);
+    f->pad = max64(f->isa->ahead, 0);
+    f->n_x = f->chunk + g->hi - g->lo + f->pad;
     f->y_bytes = f->isa->y_bytes(f->low, f->chunk);
     f->x_bytes = f->isa->ahead < 0 ? 0 : f->isa->x_bytes(f->low, f->n_x);
 }
@@ -75,14 +95,13 @@ static void lay_out(fold *f, int n_threads)
     const int64_t elem = f->low ? 2 : (int64_t)sizeof(float);
     size_t at = 0;
 
-    f->at_dense_x = take(&at, g->n_planes * f->n_x * f->run * elem);
+    f->n_dense = f->n_x + (n_threads - 1) * f->pad;
+    f->at_dense_x = take(&at, g->n_planes * f->n_dense * f->run * elem);
     f->at_dense_y = take(&at, f->chunk * f->co * elem + 64);
     f->at_x = take(&at, g->n_planes * f->x_panels * f->x_bytes);
     f->at_y = take(&at, f->y_panels * f->y_bytes);
     f->at_sums = take(&at, g->n_taps * f->co * f->run * (int64_t)sizeof(float));
     f->at_places = take(&at, f->chunk * (int64_t)sizeof(int64_t));
-    f->at_marks = take(&at, g->n_planes * f->n_x);
-    f->at_lists = take(&at, g->n_taps * (f->chunk / f->isa->line_unit + 1) * (int64_t)sizeof(int));
     f->at_slices = at;
     f->slice_bytes = SUM_BYTES;
     if (f->type_w != GR_F32)
@@ -99,7 +118,64 @@ void gr_conv_fold_release(void *data)
         return;
     gr_conv_fold_release(f->other);
     gr_conv_grids_fini(&f->g);
+    gr_free(f->lists);
     gr_free(f);
+}
+
+/* ---- steps that matter ---- */
+
+static int *list_of(const fold *f, int64_t chunk, int64_t tap)
+{
+    return f->lists + (chunk * f->grid->n_taps + tap) * (f->chunk / f->isa->line_unit + 1);
+}
+
+static bool matters(const uint8_t *mark, const int64_t *places, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (mark[i] && places[i] >= 0)
+            return true;
+    return false;
+}
+
+/* `marks` and `places` have room for a chunk's lines of x, by plane, and of y. */
+static void list_chunk(fold *f, int64_t chunk, uint8_t *marks, int64_t *places)
+{
+    const gr_conv_grid *g = f->grid;
+    const int64_t unit = f->isa->line_unit, first = chunk * f->chunk;
+
+    gr_conv_results_at(g, first, f->chunk, places);
+    for (int p = 0; p < g->n_planes; p++)
+        gr_conv_mark_lines(g, p, first + g->lo, f->n_x, marks + p * f->n_x);
+    for (int t = 0; t < g->n_taps; t++) {
+        const uint8_t *mark = marks + g->taps[t].plane * f->n_x + g->taps[t].shift - g->lo;
+        int *list = list_of(f, chunk, t);
+
+        for (int64_t i = 0; i < f->chunk; i += unit)
+            if (matters(mark + i, places + i, unit))
+                list[++list[0]] = (int)(i / unit);
+    }
+}
+
+/* They depend on the shapes alone. */
+static gr_status make_lists(fold *f)
+{
+    const gr_conv_grid *g = f->grid;
+    size_t n = (size_t)(f->n_chunks * g->n_taps * (f->chunk / f->isa->line_unit + 1));
+    uint8_t *marks;
+    int64_t *places;
+    gr_status st;
+
+    if (f->isa->line_unit == 1)
+        return GR_OK;
+    f->lists = gr_calloc(n + 1, sizeof(*f->lists));
+    marks = gr_malloc((size_t)(g->n_planes * f->n_x) + 1);
+    places = gr_malloc(((size_t)f->chunk + 1) * sizeof(*places));
+    st = f->lists && marks && places ? GR_OK : GR_ERR_NOMEM;
+    for (int64_t c = 0; c < f->n_chunks && st == GR_OK; c++)
+        list_chunk(f, c, marks, places);
+    gr_free(marks);
+    gr_free(places);
+    return st;
 }
 
 static gr_status make(fold *f, const gr_prepare *p, const gr_fold_isa *isa)
@@ -116,7 +192,7 @@ static gr_status make(fold *f, const gr_prepare *p, const gr_fold_isa *isa)
     f->grid = &f->g.grids[0];
     choose_sizes(f);
     lay_out(f, p->n_threads);
-    return GR_OK;
+    return make_lists(f);
 }
 
 gr_status gr_conv_fold_prepare(gr_prepare *p, const gr_fold_isa *isa, const gr_fold_isa *other)
@@ -208,89 +284,68 @@ static int64_t dense_y(const job *j, int64_t line, int64_t end)
     return n;
 }
 
-static void dense_slice(void *arg, int slice, int n_slices)
+/* Lines [lo, hi) of the chunk. */
+static void dense_y_lines(const job *j, int64_t lo, int64_t hi)
 {
-    const job *j = arg;
     const fold *f = j->f;
-    const size_t elem = f->low ? 2 : sizeof(float);
-    const int64_t first = j->lo + f->grid->lo;
-    int64_t lo, hi;
+    int64_t *places = work_at(j, f->at_places);
 
-    gr_pool_cut(f->n_x, 16, slice, n_slices, &lo, &hi);
-    for (int plane = 0; plane < f->grid->n_planes; plane++)
-        for (int64_t line = lo; line < hi;) {
-            const gr_conv_stretch s = gr_conv_stretch_at(f->grid, plane, first + line, first + hi);
-
-            dense_stretch(j, &s,
-                          (char *)work_at(j, f->at_dense_x) +
-                              (size_t)((plane * f->n_x + line) * f->run) * elem);
-            line += s.n;
-        }
-    gr_pool_cut(f->chunk, 16, slice, n_slices, &lo, &hi);
+    gr_conv_results_at(f->grid, j->lo + lo, hi - lo, places + lo);
     while (lo < hi)
         lo += dense_y(j, lo, hi);
 }
 
-/* ---- steps that matter ---- */
-
-static int *list_of(const job *j, int64_t tap)
+/* Where line 0 of a plane would be for this slice: each has lines of its own. */
+static char *dense_x_at(const job *j, int64_t plane, int slice)
 {
-    return (int *)work_at(j, j->f->at_lists) + tap * (j->f->chunk / j->f->isa->line_unit + 1);
-}
-
-static bool matters(const uint8_t *mark, const int64_t *places, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        if (mark[i] && places[i] >= 0)
-            return true;
-    return false;
-}
-
-/* Of each tap: how many steps, then which. */
-static void list_slice(void *arg, int slice, int n_slices)
-{
-    const job *j = arg;
     const fold *f = j->f;
-    const int64_t unit = f->isa->line_unit, *places = work_at(j, f->at_places);
-    const uint8_t *marks = work_at(j, f->at_marks);
-    int64_t lo, hi;
+    const size_t elem = f->low ? 2 : sizeof(float);
 
-    gr_pool_cut(f->grid->n_taps, 1, slice, n_slices, &lo, &hi);
-    for (int64_t t = lo; t < hi; t++) {
-        const gr_conv_tap *tap = &f->grid->taps[t];
-        const uint8_t *mark = marks + tap->plane * f->n_x + tap->shift - f->grid->lo;
-        int *list = list_of(j, t);
+    return (char *)work_at(j, f->at_dense_x) +
+           (size_t)((plane * f->n_dense + slice * f->pad) * f->run) * elem;
+}
 
-        list[0] = 0;
-        for (int64_t i = 0; i < f->chunk; i += unit)
-            if (matters(mark + i, places + i, unit))
-                list[++list[0]] = (int)(i / unit);
-    }
+static void dense_x_lines(const job *j, int slice, int64_t lo, int64_t hi)
+{
+    const fold *f = j->f;
+    const size_t line_bytes = (size_t)f->run * (f->low ? 2 : sizeof(float));
+    const int64_t first = j->lo + f->grid->lo;
+
+    for (int plane = 0; plane < f->grid->n_planes; plane++)
+        for (int64_t line = lo; line < hi;) {
+            const gr_conv_stretch s = gr_conv_stretch_at(f->grid, plane, first + line, first + hi);
+
+            dense_stretch(j, &s, dense_x_at(j, plane, slice) + (size_t)line * line_bytes);
+            line += s.n;
+        }
 }
 
 /* ---- packing ---- */
 
-static bool pack_x_lines(const job *j, int64_t unit, int64_t lo, int64_t hi)
+static bool pack_x_lines(const job *j, int slice, int64_t lo, int64_t hi)
 {
     const fold *f = j->f;
     const size_t elem = f->low ? 2 : sizeof(float);
-    const int64_t plane = unit / f->x_panels, panel = unit % f->x_panels;
     gr_fold_pack p = { .step = f->run, .lo = lo, .hi = hi, .low = f->low };
+    bool fit = true;
 
-    p.src = (const char *)work_at(j, f->at_dense_x) +
-            (size_t)(plane * f->n_x * f->run + panel * GR_FOLD_RUN) * elem;
     p.n_lines = f->n_x;
     p.n_channels = GR_FOLD_RUN;
-    p.dst = (char *)work_at(j, f->at_x) + (size_t)(unit * f->x_bytes);
-    return f->isa->pack_x(&p);
+    for (int64_t i = 0; i < f->grid->n_planes * f->x_panels; i++) {
+        p.src =
+            dense_x_at(j, i / f->x_panels, slice) + (size_t)(i % f->x_panels * GR_FOLD_RUN) * elem;
+        p.dst = (char *)work_at(j, f->at_x) + (size_t)(i * f->x_bytes);
+        fit = f->isa->pack_x(&p) && fit;
+    }
+    return fit;
 }
 
-static bool pack_y_panel(const job *j, int64_t panel)
+static bool pack_y_panel(const job *j, int64_t panel, int64_t lo, int64_t hi)
 {
     const fold *f = j->f;
     const size_t elem = f->low ? 2 : sizeof(float);
     const int64_t from = panel * f->isa->rows;
-    gr_fold_pack p = { .step = f->co, .lo = 0, .hi = f->chunk, .low = f->low };
+    gr_fold_pack p = { .step = f->co, .lo = lo, .hi = hi, .low = f->low };
 
     p.src = (const char *)work_at(j, f->at_dense_y) + (size_t)from * elem;
     p.n_lines = f->chunk;
@@ -299,21 +354,36 @@ static bool pack_y_panel(const job *j, int64_t panel)
     return f->isa->pack_y(&p);
 }
 
-static void pack_slice(void *arg, int slice, int n_slices)
+/* Dense lines, and while they are in the cache, packed ones. */
+static void line_slice(void *arg, int slice, int n_slices)
 {
     job *j = arg;
     const fold *f = j->f;
     bool fit = true;
     int64_t lo, hi;
 
-    gr_pool_cut(f->n_x - max64(f->isa->ahead, 0), 16, slice, n_slices, &lo, &hi);
-    for (int64_t i = 0; f->isa->ahead >= 0 && i < f->grid->n_planes * f->x_panels; i++)
-        fit = pack_x_lines(j, i, lo, hi) && fit;
-    gr_pool_cut(f->y_panels, 1, slice, n_slices, &lo, &hi);
-    for (int64_t i = lo; i < hi; i++)
-        fit = pack_y_panel(j, i) && fit;
+    gr_pool_cut(f->n_x - f->pad, 16, slice, n_slices, &lo, &hi);
+    if (lo < hi)
+        dense_x_lines(j, slice, lo, hi + f->pad);
+    if (lo < hi && f->isa->ahead >= 0)
+        fit = pack_x_lines(j, slice, lo, hi);
+    gr_pool_cut(f->chunk, max64(f->isa->line_unit, 16), slice, n_slices, &lo, &hi);
+    dense_y_lines(j, lo, hi);
+    for (int64_t i = 0; i < f->y_panels && f->isa->line_unit > 1 && lo < hi; i++)
+        fit = pack_y_panel(j, i, lo, hi) && fit;
     if (!fit)
         atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+}
+
+static void panel_slice(void *arg, int slice, int n_slices)
+{
+    job *j = arg;
+    int64_t lo, hi;
+
+    gr_pool_cut(j->f->y_panels, 1, slice, n_slices, &lo, &hi);
+    for (int64_t i = lo; i < hi; i++)
+        if (!pack_y_panel(j, i, 0, j->f->chunk))
+            atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
 }
 
 /* ---- sums ---- */
@@ -332,8 +402,7 @@ static void run_block(const job *j, gr_fold_block *b, int64_t x_panel, int64_t y
 
     b->y = (const char *)work_at(j, f->at_y) + (size_t)(y_panel * f->y_bytes);
     if (f->isa->ahead < 0)
-        b->x = (const char *)((const float *)work_at(j, f->at_dense_x) +
-                              (t->plane * f->n_x + line) * f->run + col);
+        b->x = dense_x_at(j, t->plane, 0) + (size_t)(line * f->run + col) * sizeof(float);
     else
         b->x =
             (const char *)work_at(j, f->at_x) +
@@ -342,7 +411,7 @@ static void run_block(const job *j, gr_fold_block *b, int64_t x_panel, int64_t y
     b->cols = (int)min64(f->g.run - col, GR_FOLD_RUN);
     b->out = sums_at(j, tap, row) + col;
     if (f->isa->line_unit > 1) {
-        b->list = list_of(j, tap) + 1;
+        b->list = list_of(f, j->lo / f->chunk, tap) + 1;
         b->n_listed = b->list[-1];
     }
     f->isa->block(b);
@@ -443,14 +512,9 @@ static void run_group(job *j)
 
     j->first = true;
     for (j->lo = 0; j->lo < f->grid->n_lines; j->lo += f->chunk) {
-        gr_conv_results_at(f->grid, j->lo, f->chunk, work_at(j, f->at_places));
-        for (int p = 0; p < f->grid->n_planes && f->isa->line_unit > 1; p++)
-            gr_conv_mark_lines(f->grid, p, j->lo + f->grid->lo, f->n_x,
-                               (uint8_t *)work_at(j, f->at_marks) + p * f->n_x);
-        if (f->isa->line_unit > 1)
-            gr_pool_run(j->l->pool, list_slice, j, n_threads);
-        gr_pool_run(j->l->pool, dense_slice, j, n_threads);
-        gr_pool_run(j->l->pool, pack_slice, j, n_threads);
+        gr_pool_run(j->l->pool, line_slice, j, n_threads);
+        if (f->isa->line_unit == 1)
+            gr_pool_run(j->l->pool, panel_slice, j, n_threads);
         gr_deal_open(&j->deal, n_units, max64(n_units / (PIECES * n_hands), 1), n_hands);
         gr_pool_run(j->l->pool, fold_slice, j, n_hands);
         j->first = false;

@@ -6,9 +6,9 @@
  * y is laid out like the result lines, with zeros where there is no result. Then
  *
  *     for each chunk of lines:
- *         x and y are copied to dense lines, and packed from there          (threads)
+ *         x and y are copied to dense lines, and packed from there          (threads, by lines)
  *         for each panel of x channels, panel of y channels, tap:
- *             block of sums, added to those of earlier chunks               (threads)
+ *             block of sums, added to those of earlier chunks               (threads, dealt)
  *     sums are put into the weight's order
  *
  * Steps in which y or a tap's lines are all zeros are left out. Threads share the blocks of a
@@ -63,7 +63,8 @@ typedef struct gr_fold_block {
 
 typedef struct gr_fold_isa {
     int rows;      /* most channels of y in a panel; of x there are GR_FOLD_RUN */
-    int line_unit; /* lines of a step: chunks are a multiple; 1: steps are not listed */
+    int line_unit; /* lines of a step: chunks are a multiple, and y may be packed by so many;
+                      1: steps are not listed, and a panel of y is packed as a whole */
     int64_t ahead; /* lines that packing x reads beyond its own; < 0: x stays dense */
     float scale;   /* of sums of f32 */
     int64_t (*y_bytes)(bool low, int64_t n_lines);

@@ -75,7 +75,7 @@ static bool pack_y(const gr_fold_pack *p)
 {
     const gr_amx_side side = { p->src, 1, p->step, true, !p->low };
 
-    return gr_amx_pack(p->dst, &side, p->n_channels, 0, p->n_lines);
+    return gr_amx_pack(p->dst, &side, p->n_channels, p->lo, p->hi);
 }
 
 static bool pack_x(const gr_fold_pack *p)
