@@ -12,15 +12,20 @@
 static gr_status unknown_metric(const char *word, const gr_recipe_view *view)
 {
     const char *names[GR_RECIPE_MAX_METRICS + 2] = { NULL };
+    gr_text known = GR_TEXT_INIT;
     const char *near;
+    gr_status st;
 
-    for (int i = 0; i < view->n_metrics; i++)
+    for (int i = 0; i < view->n_metrics; i++) {
         names[i] = view->metrics[i].name;
+        gr_text_addf(&known, "%s, ", names[i]);
+    }
     names[view->n_metrics] = "loss";
     near = gr_nearest(word, names);
-    return gr_fail(GR_ERR_ARG, "best_by: the recipe has no metric '%s'; it has %s%s%s", word,
-                   near ? near : names[0], near || view->n_metrics == 0 ? "" : " and ",
-                   near || view->n_metrics == 0 ? "" : "loss");
+    st = gr_fail(GR_ERR_ARG, "best_by: the recipe has no metric '%s'; it has %s%s", word,
+                 near ? near : gr_text_str(&known), near ? "" : "loss");
+    gr_text_fini(&known);
+    return st;
 }
 
 gr_status gr_judge_init(gr_judge *j, const gr_train_options *o, const gr_recipe_view *view)

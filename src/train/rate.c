@@ -163,6 +163,9 @@ gr_status gr_rate_schedule(const gr_train_options *o, int n_ranks, int64_t steps
     s.factor = s.kind == GR_SCHEDULE_RESTARTS ? o->lr_t_mult : o->lr_gamma;
     s.period = o->lr_period;
     s.power = o->lr_power;
+    if (s.kind == GR_SCHEDULE_MULTISTEP && !o->lr_milestones)
+        return gr_fail(GR_ERR_ARG, "lr_schedule 'multistep' changes the rate at lr_milestones, and "
+                                   "there are none: give them, as in --lr_milestones 30,60,90");
     if (s.kind == GR_SCHEDULE_MULTISTEP)
         GR_TRY(read_milestones(o->lr_milestones, &s));
     GR_TRY(gr_schedule_check(&s));

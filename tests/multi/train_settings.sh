@@ -85,6 +85,10 @@ timeout 300 "$gradus" --local-rank=0 --epochs 1 train shapes --n_train 64 --devi
 says other "recipe 'shapes' has no such setting; recipe 'vision' has"
 ! train 1 metric --n_train 96 --best_by acuracy || fail "unknown metric"
 says metric "no metric 'acuracy'; it has accuracy"
+! train 1 metrics --n_train 96 --best_by nosuch || fail "a metric like none"
+says metrics "no metric 'nosuch'; it has accuracy, loss"
+! train 1 steps --n_train 96 --lr_schedule multistep || fail "multistep without steps"
+says steps "there are none: give them, as in --lr_milestones"
 
 # Averages, value clipping, all optimisers and schedules, the norm without clipping.
 train 2 ema --n_train 96 --batch_size 8 --epochs 2 --ema_decay 0.9 --clip_value 0.5 --optimizer adam \

@@ -55,6 +55,8 @@ static void refused(void)
         { "model: {name: unet, config: {arch: resnet18}}", "but model.name is 'unet'" },
         { "model: {config: {input_sizes: [1, 8, 8], n_channels: 3}}", "input_sizes says 1" },
         { "model: {config: {input_sizes: [2, 8, 8]}}", "1 or 3 channels" },
+        { "model: {config: {input_sizes: large}}", "1: 'model.config.input_sizes' takes whole" },
+        { "model: {config: {input_sizes: 20000}}", "of 1 to 16384 each" },
         { "model: {config: {num_classes: 11}}", "at most 10 classes" },
         { "model: {config: {num_classes: 1}}\ncriterion: cross_entropy", "take bce" },
         { "criterion: {type: hinge}", "there is no criterion 'hinge'" },

@@ -59,7 +59,10 @@ static gr_status flatten(const gr_tree *t, int64_t *out, int max, int *n)
     if (gr_tree_kind(t) != GR_TREE_LIST) {
         if (*n == max)
             return gr_tree_fail(t, "more than %d numbers", max);
-        return gr_tree_int(t, &out[(*n)++]);
+        if (gr_tree_int(t, &out[(*n)++]) != GR_OK)
+            return gr_tree_fail(t, "'model.config.input_sizes' takes whole numbers: [channels, "
+                                   "height, width]");
+        return GR_OK;
     }
     for (int i = 0; i < gr_tree_count(t); i++)
         GR_TRY(flatten(gr_tree_at(t, i), out, max, n));
@@ -84,7 +87,8 @@ static gr_status read_size(gr_vision_model *m, const gr_settings *s)
     m->width = n > 1 ? size[1] : m->height;
     if (m->height < 1 || m->width < 1 || m->height > 1 << 14 || m->width > 1 << 14)
         return gr_settings_fail(s, "model.config.input_sizes",
-                                "%" PRId64 " x %" PRId64 " pixels; give [channels, height, width]",
+                                "%" PRId64 " x %" PRId64
+                                " pixels, of 1 to 16384 each; give [channels, height, width]",
                                 m->height, m->width);
     return GR_OK;
 }
