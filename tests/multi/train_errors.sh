@@ -135,10 +135,10 @@ mkdir bare
 refused 1 "checkpoint folder 'bare': it holds no checkpoint" "$gradus" train --resume bare
 refused 0 "^Done" "$gradus" train shapes --output_dir ends "${small[@]}" --save_steps 2 --keep 0
 for f in ends/checkpoints/{last,best_model}.safetensors; do
-    head -c 100 "$f" >cut && mv cut "$f"
+    head -c 100 "$f" >cut.tmp && mv cut.tmp "$f"
 done
 refused 0 "is used instead" "$gradus" train --resume ends --epochs 2
-for f in ends/checkpoints/*; do head -c 100 "$f" >cut && mv cut "$f"; done
+for f in ends/checkpoints/*; do head -c 100 "$f" >cut.tmp && mv cut.tmp "$f"; done
 refused 1 "'ends/checkpoints': none of [0-9]* checkpoints can be read" "$gradus" train --resume ends
 refused 1 "none of [0-9]* checkpoints can be read" "$gradus" train --resume auto --output_dir ends
 refused 2 "'auto' does not tell the recipe: say it" "$gradus" train --resume auto --output_dir bare
