@@ -283,6 +283,8 @@ void gr_engine_abort(gr_engine *e, const char *why)
 
     if (e->wire && !e->aborted)
         tell_all(e, &f, why);
+    if (e->wire && e->wire->ops->halt)
+        e->wire->ops->halt(e->wire);
     e->aborted = true;
 }
 

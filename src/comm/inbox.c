@@ -110,7 +110,7 @@ static void hand_over(gr_inbox *b, gr_parcel *p, gr_msg *m)
 {
     if (m->n_bytes > 0)
         memcpy(m->mem, p->bytes, m->n_bytes);
-    m->is_done = true;
+    gr_msg_end(m);
     remove_parcel(b, p);
     b->parcel_bytes -= p->frame.n_bytes;
     gr_free(p);
@@ -119,7 +119,7 @@ static void hand_over(gr_inbox *b, gr_parcel *p, gr_msg *m)
 void gr_inbox_close(gr_inbox *b, gr_place *place)
 {
     if (place->msg) {
-        place->msg->is_done = true;
+        gr_msg_end(place->msg);
         return;
     }
     place->parcel->is_whole = true;

@@ -220,7 +220,7 @@ static gr_status begin(gr_sched *s, gr_step *step, gr_wire *w)
     case GR_STEP_FOLD: run_fold(s, &s->folds[step->fold]); break;
     case GR_STEP_COPY: memmove(step->msg.mem, step->from, step->msg.n_bytes); break;
     }
-    step->msg.is_done = true;
+    gr_msg_end(&step->msg);
     return GR_OK;
 }
 
@@ -229,7 +229,8 @@ static gr_status move_loose(gr_sched *s, gr_wire *w)
     if (s->n_loose > 0 && s->steps[0].state == GR_STEP_TO_DO)
         for (int i = 0; i < s->n_loose; i++)
             GR_TRY(begin(s, &s->steps[i], w));
-    for (; s->loose_open < s->n_loose && s->steps[s->loose_open].msg.is_done; s->loose_open++) {
+    for (; s->loose_open < s->n_loose && gr_msg_has_ended(&s->steps[s->loose_open].msg);
+         s->loose_open++) {
         s->steps[s->loose_open].state = GR_STEP_DONE;
         s->n_done++;
     }
@@ -247,7 +248,7 @@ gr_status gr_sched_move(gr_sched *s, gr_wire *w)
             GR_TRY(begin(s, step, w));
         else if (step->state == GR_STEP_TO_DO && step->is_gate)
             break;
-        if (step->state == GR_STEP_UNDER_WAY && step->msg.is_done) {
+        if (step->state == GR_STEP_UNDER_WAY && gr_msg_has_ended(&step->msg)) {
             step->state = GR_STEP_DONE;
             s->n_done++;
         }
@@ -267,8 +268,8 @@ bool gr_sched_waits_for(const gr_sched *s, int rank)
     for (int i = s->loose_open < s->n_loose ? s->loose_open : s->first_open; i < s->n_steps; i++) {
         const gr_step *step = &s->steps[i];
 
-        if (step->state == GR_STEP_UNDER_WAY && !step->msg.is_done && step->kind <= GR_STEP_RECV &&
-            step->msg.peer == rank)
+        if (step->state == GR_STEP_UNDER_WAY && !gr_msg_has_ended(&step->msg) &&
+            step->kind <= GR_STEP_RECV && step->msg.peer == rank)
             return true;
     }
     return false;

@@ -28,10 +28,11 @@ static void put_head(gr_stream *s, const gr_msg *m)
     gr_head_put(s->out_head, &f);
 }
 
-gr_status gr_stream_out(gr_stream *s, const gr_pipe *p, bool *moved)
+gr_status gr_stream_out_one(gr_stream *s, const gr_pipe *p, bool *moved)
 {
-    while (s->first) {
-        gr_msg *m = s->first;
+    gr_msg *m = s->first;
+
+    for (;;) {
         size_t in_head = s->out_at < GR_HEAD_BYTES ? GR_HEAD_BYTES - s->out_at : 0;
         size_t body_at = in_head ? 0 : s->out_at - GR_HEAD_BYTES;
         struct iovec parts[2] = { { s->out_head + GR_HEAD_BYTES - in_head, in_head },
@@ -52,7 +53,18 @@ gr_status gr_stream_out(gr_stream *s, const gr_pipe *p, bool *moved)
         s->out_at = 0;
         s->first = m->next;
         s->last = s->first ? s->last : NULL;
-        m->is_done = true;
+        gr_msg_end(m);
+        return GR_OK;
+    }
+}
+
+gr_status gr_stream_out(gr_stream *s, const gr_pipe *p, bool *moved)
+{
+    gr_msg *m = NULL;
+
+    while (s->first && s->first != m) { /* else it did not go out as a whole */
+        m = s->first;
+        GR_TRY(gr_stream_out_one(s, p, moved));
     }
     return GR_OK;
 }

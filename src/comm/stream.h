@@ -1,7 +1,8 @@
 /*
  * Messages over one byte stream to one rank: what is to be sent goes out head first,
  * what comes in is taken apart. The bytes themselves are moved by the two functions of
- * gr_pipe: a ring in shared memory, or a socket.
+ * gr_pipe: a ring in shared memory, or a socket. The two directions know nothing of each
+ * other, and two threads may move them.
  */
 #ifndef GR_COMM_STREAM_H
 #define GR_COMM_STREAM_H
@@ -32,7 +33,10 @@ typedef struct gr_stream {
 void gr_stream_send(gr_stream *s, gr_msg *m);
 /* A patient message holds up the stream: there is no use in reading on. */
 bool gr_stream_is_held(const gr_stream *s);
-/* *moved when a byte was. GR_ERR_IO with the system's reason. */
+/* The first message, which must be there, as far as it can go. *moved when a byte was.
+ * GR_ERR_IO with the system's reason. */
+gr_status gr_stream_out_one(gr_stream *s, const gr_pipe *p, bool *moved) GR_MUST_CHECK;
+/* All of them. */
 gr_status gr_stream_out(gr_stream *s, const gr_pipe *p, bool *moved) GR_MUST_CHECK;
 /* Messages for w->inboxes[peer]; heads go to the wire's user first. */
 gr_status gr_stream_in(gr_stream *s, const gr_pipe *p, gr_wire *w, int peer,

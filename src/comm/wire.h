@@ -13,7 +13,7 @@
  * begins, so that in each such stream the messages of earlier calls come first, and (2) their
  * receives are posted in the order of the sends, each needing only earlier ones.
  *
- * Threads: the group's.
+ * Threads: the group's. A wire may have others that write what was given to send().
  */
 #ifndef GR_COMM_WIRE_H
 #define GR_COMM_WIRE_H
@@ -38,8 +38,19 @@ typedef struct gr_msg {
     size_t n_bytes; /* at most GR_HEAD_DATA */
     const gr_what *what;
     const char *label;
-    bool is_done;
+    bool is_done; /* by the two functions below: a thread of the wire's may say so */
 } gr_msg;
+
+/* The message's memory is its owner's again, and what was received is there. */
+static inline void gr_msg_end(gr_msg *m)
+{
+    __atomic_store_n(&m->is_done, true, __ATOMIC_RELEASE);
+}
+
+static inline bool gr_msg_has_ended(const gr_msg *m)
+{
+    return __atomic_load_n(&m->is_done, __ATOMIC_ACQUIRE);
+}
 
 /* What a wire tells its user. */
 typedef struct gr_wire_user {
@@ -67,6 +78,9 @@ typedef struct gr_wire_ops {
     /* "process 4711 on 'a'"; for a process of this host also whether it is stopped. */
     void (*peer_text)(gr_wire *w, int peer, char *text, size_t n_bytes);
     void (*describe)(const gr_wire *w, gr_text *text);
+    /* The group is broken: no memory of a message is touched from here on. NULL: it is only
+     * while the wire is moved. */
+    void (*halt)(gr_wire *w);
     void (*destroy)(gr_wire *w);
 } gr_wire_ops;
 

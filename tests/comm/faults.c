@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #define MAX_RANKS  4
-#define N_ELEM     30000
+#define FEW_ELEM   30000
+#define MANY_ELEM  2000000             /* more than the system's buffers hold */
 #define EXCHANGE   GR_CALL_COUNT       /* a reduction in the exchange space */
 #define GRID       (GR_CALL_COUNT + 1) /* not a fault: the grid */
 #define N_KINDS    (GR_CALL_COUNT + 1)
@@ -36,41 +37,42 @@ typedef struct rank_process {
 typedef struct faulty {
     const char *transport;
     int n_ranks, kind;
+    size_t n_elem;
     atomic_int *hurries; /* shared with the ranks: they have the short limit from now on */
     rank_process rank[MAX_RANKS];
 } faulty;
 
 /* ---- in the ranks ---- */
 
-static gr_status one_call(gr_pg *pg, int kind, float *src, float *dst)
+static gr_status one_call(gr_pg *pg, const faulty *f, float *src, float *dst)
 {
-    gr_pg_call c = { .kind = (gr_call_kind)kind,
+    gr_pg_call c = { .kind = (gr_call_kind)f->kind,
                      .dtype = GR_F32,
                      .src = src,
                      .dst = dst,
-                     .n_elem = N_ELEM,
+                     .n_elem = f->n_elem,
                      .label = "faulty" };
-    gr_coll coll = { .label = "faulty", .n_elem = N_ELEM, .dtype = GR_F32 };
+    gr_coll coll = { .label = "faulty", .n_elem = f->n_elem, .dtype = GR_F32 };
     int next = (pg->rank + 1) % pg->size, before = (pg->rank + pg->size - 1) % pg->size;
     gr_work *w;
 
-    if (kind == EXCHANGE) {
+    if (f->kind == EXCHANGE) {
         GR_TRY(gr_pg_start(pg, &coll, NULL));
         return gr_pg_finish(pg, &coll, NULL);
     }
-    if (kind != GR_CALL_SEND && kind != GR_CALL_RECV)
+    if (f->kind != GR_CALL_SEND && f->kind != GR_CALL_RECV)
         return gr_pg_run(pg, &c);
     c.kind = GR_CALL_SEND;
     c.root = next;
     GR_TRY(gr_pg_begin(&w, pg, &c));
-    GR_TRY(gr_pg_recv(pg, (gr_vec){ dst, N_ELEM, GR_F32 }, before));
+    GR_TRY(gr_pg_recv(pg, (gr_vec){ dst, f->n_elem, GR_F32 }, before));
     return gr_work_finish(w);
 }
 
 static gr_status live(gr_pg *pg, const faulty *f, int out)
 {
-    float *src = (float *)calloc(MAX_RANKS * N_ELEM, sizeof(float));
-    float *dst = (float *)calloc(MAX_RANKS * N_ELEM, sizeof(float));
+    float *src = (float *)calloc(MAX_RANKS * f->n_elem, sizeof(float));
+    float *dst = (float *)calloc(MAX_RANKS * f->n_elem, sizeof(float));
     gr_status st = GR_OK;
     void *base;
 
@@ -79,14 +81,14 @@ static gr_status live(gr_pg *pg, const faulty *f, int out)
         GR_TRY(grid_run_type(pg, 10007, GR_F32));
         return grid_random(pg, 5, 30);
     }
-    GR_TRY(gr_pg_exchange(pg, NULL, N_ELEM * sizeof(float), &base));
+    GR_TRY(gr_pg_exchange(pg, NULL, f->n_elem * sizeof(float), &base));
     for (int i = 0; st == GR_OK; i++) {
         /* Not before: joining takes longer than that on a busy machine, and is not tried here. */
         if (atomic_load(f->hurries) && pg->timeout_ms != STOP_MS) {
             pg->timeout_ms = STOP_MS;
             GR_CHECK_EQ(write(out, "?", 1), 1);
         }
-        st = one_call(pg, f->kind, src, dst);
+        st = one_call(pg, f, src, dst);
         if (st == GR_OK && i % 4 == 3) /* nobody runs far ahead of a root */
             st = gr_pg_barrier(pg);
         if (i == 5)
@@ -206,24 +208,23 @@ static void check_others(faulty *f, int victim, bool was_stopped)
 }
 
 /* How long it took until all others had noticed. */
-static int64_t one_fault(const char *transport, int n_ranks, int kind, int victim, int signal)
+static int64_t one_fault(faulty f, int victim, int signal)
 {
-    faulty f = { .transport = transport, .n_ranks = n_ranks, .kind = kind };
     struct timespec pause = { .tv_nsec = 3000000 };
     int64_t since, took;
 
     start(&f);
-    for (int r = 0; r < n_ranks; r++)
+    for (int r = 0; r < f.n_ranks; r++)
         if (!hear(&f.rank[r], '!'))
             fail(&f, victim, r, "did not start");
     atomic_store(f.hurries, signal == SIGSTOP);
-    for (int r = 0; r < n_ranks && signal == SIGSTOP; r++)
+    for (int r = 0; r < f.n_ranks && signal == SIGSTOP; r++)
         if (!hear(&f.rank[r], '?'))
             fail(&f, victim, r, "did not hear of the stop");
     nanosleep(&pause, NULL);
     kill(f.rank[victim].pid, signal);
     since = gr_now_ns();
-    for (int r = 0; r < n_ranks; r++)
+    for (int r = 0; r < f.n_ranks; r++)
         if (r != victim && !hear(&f.rank[r], '\0'))
             fail(&f, victim, r, "still waits");
     took = gr_now_ns() - since;
@@ -237,14 +238,28 @@ void faults_run(const char *transport, int n_ranks)
     int n_kills = 0, n_prompt = 0;
 
     for (int kind = 0; kind < N_KINDS; kind++) {
+        faulty f = { .transport = transport, .n_ranks = n_ranks, .kind = kind, .n_elem = FEW_ELEM };
+
         if (kind == GR_CALL_RECV)
             continue; /* together with send */
         for (int victim = 0; victim < n_ranks; victim++, n_kills++)
-            n_prompt += one_fault(transport, n_ranks, kind, victim, SIGKILL) < PROMISE_NS;
-        one_fault(transport, n_ranks, kind, kind % n_ranks, SIGSTOP);
+            n_prompt += one_fault(f, victim, SIGKILL) < PROMISE_NS;
+        one_fault(f, kind % n_ranks, SIGSTOP);
     }
     printf("%s: %d of %d deaths noticed within a second\n", transport, n_prompt, n_kills);
     GR_CHECK(n_prompt * 2 >= n_kills); /* the rest may be the machine's fault */
+}
+
+void faults_run_long(const char *transport, int n_ranks)
+{
+    faulty f = { .transport = transport, .n_ranks = n_ranks, .n_elem = MANY_ELEM };
+
+    f.kind = GR_CALL_ALLREDUCE;
+    one_fault(f, 0, SIGKILL);
+    one_fault(f, 1, SIGSTOP);
+    f.kind = GR_CALL_SEND;
+    one_fault(f, 1, SIGKILL);
+    one_fault(f, 0, SIGSTOP);
 }
 
 void faults_grid(const char *transport, int n_ranks)

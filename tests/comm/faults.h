@@ -5,6 +5,8 @@
 /* For every kind of call: kills each rank in turn (the others must fail within a second or
  * so and name it), then stops one (the others must fail at the deadline and name it). */
 void faults_run(const char *transport, int n_ranks);
+/* Kill and stop in sums and in sends that are longer than the system's buffers. */
+void faults_run_long(const char *transport, int n_ranks);
 /* The whole grid of calls, ranks as processes. */
 void faults_grid(const char *transport, int n_ranks);
 

@@ -186,7 +186,7 @@ static gr_status collect(mpi_wire *v, transfer **at, bool *moved)
         }
         *moved = true;
         if (t->msg)
-            t->msg->is_done = true;
+            gr_msg_end(t->msg);
         if (t->place.mem)
             gr_inbox_close(&v->wire.inboxes[t->peer], &t->place);
         t->place = (gr_place){ .mem = NULL };

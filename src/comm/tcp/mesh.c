@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SMALL_BYTES ((size_t)16 << 10) /* such messages stay on one stream */
+#define SMALL_BYTES ((size_t)16 << 10) /* such messages stay on one stream, without a sender */
 #define GRACE_NS    8000000000         /* from the end of a data stream to the verdict */
 #define NAP_NS      1000000
 
@@ -32,17 +32,23 @@ bool mesh_is_near(const mesh *m, int rank)
 
 /* ---- sockets as pipes ---- */
 
+ssize_t mesh_socket_write(int fd, const struct iovec *parts, int n_parts, bool *is_full)
+{
+    struct msghdr h = { .msg_iov = (struct iovec *)(uintptr_t)parts,
+                        .msg_iovlen = (size_t)n_parts };
+    ssize_t n = fd >= 0 ? sendmsg(fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+
+    *is_full = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (n >= 0 || *is_full || errno == EINTR)
+        return n < 0 ? 0 : n;
+    return -errno;
+}
+
 static ssize_t socket_write(void *arg, const struct iovec *parts, int n_parts)
 {
     mesh_stream *s = (mesh_stream *)arg;
-    struct msghdr h = { .msg_iov = (struct iovec *)(uintptr_t)parts,
-                        .msg_iovlen = (size_t)n_parts };
-    ssize_t n = s->fd >= 0 ? sendmsg(s->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
 
-    s->is_full = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    if (n >= 0 || s->is_full || errno == EINTR)
-        return n < 0 ? 0 : n;
-    return -errno;
+    return mesh_socket_write(s->fd, parts, n_parts, &s->is_full);
 }
 
 static ssize_t socket_read(void *arg, const struct iovec *parts, int n_parts)
@@ -66,14 +72,21 @@ static ssize_t socket_read(void *arg, const struct iovec *parts, int n_parts)
 
 static void mesh_send(gr_wire *w, gr_msg *msg)
 {
-    mesh_peer *p = &((mesh *)w)->peers[msg->peer];
-    unsigned n = p->out_ring ? 1 : (unsigned)((mesh *)w)->n_streams;
+    mesh *m = (mesh *)w;
+    mesh_peer *p = &m->peers[msg->peer];
+    unsigned n = p->out_ring ? 1 : (unsigned)m->n_streams;
     unsigned n_other = w->has_patience ? n - n / 2 : n; /* the rest is for patient messages */
-    unsigned i = msg->n_bytes <= SMALL_BYTES ? 0 : p->next_stream++ % n_other;
+    bool is_long = msg->n_bytes > SMALL_BYTES;
+    unsigned i = is_long ? p->next_stream++ % n_other : 0;
 
     if (w->has_patience && (msg->slot & GR_SLOT_PATIENT))
         i = n_other + p->next_patient++ % (n / 2);
-    gr_stream_send(&p->streams[i].stream, msg);
+    if (is_long && m->wants_sender && !p->out_ring)
+        mesh_sender_start(m);
+    if (m->sender && !p->out_ring)
+        mesh_sender_send(m, &p->streams[i], msg, is_long);
+    else
+        gr_stream_send(&p->streams[i].stream, msg);
 }
 
 static gr_status mesh_recv(gr_wire *w, gr_msg *msg)
@@ -89,10 +102,25 @@ static gr_status stream_ended(mesh *m, mesh_stream *s, gr_status st)
 
     if (st != GR_ERR_IO || s->fd < 0)
         return st;
-    close(s->fd);
+    if (atom32_get(&s->is_lent)) {
+        (void)shutdown(s->fd, SHUT_RDWR); /* fails where it has ended by itself */
+        s->shut_fd = s->fd;
+    } else {
+        close(s->fd);
+    }
     s->fd = -1;
     p->closed_ns = p->closed_ns ? p->closed_ns : gr_now_ns();
     return mesh_control_move(m, s->peer, &moved);
+}
+
+/* Has the sender met with a failure? */
+static gr_status check_lent(mesh *m, mesh_stream *s)
+{
+    int error = (int)atom32_get(&s->out_error);
+
+    if (error == 0 || s->fd < 0)
+        return GR_OK;
+    return stream_ended(m, s, gr_fail(GR_ERR_IO, "%s", strerror(error)));
 }
 
 static gr_status move_stream(mesh *m, mesh_stream *s, short events, bool *moved)
@@ -103,7 +131,10 @@ static gr_status move_stream(mesh *m, mesh_stream *s, short events, bool *moved)
     char name[MESH_NAME];
     gr_status st = GR_OK;
 
-    if (s->stream.first && (is_ring || !s->is_full || (events & (POLLOUT | POLLERR | POLLHUP))))
+    if (atom32_get(&s->is_lent))
+        st = check_lent(m, s);
+    else if (s->stream.first &&
+             (is_ring || !s->is_full || (events & (POLLOUT | POLLERR | POLLHUP))))
         st = stream_ended(m, s, gr_stream_out(&s->stream, &p, moved));
     if (st == GR_OK && (is_ring || (events & (POLLIN | POLLERR | POLLHUP))))
         st = stream_ended(m, s, gr_stream_in(&s->stream, &p, &m->wire, s->peer, moved));
@@ -127,8 +158,8 @@ static int list_polls(mesh *m)
         for (int i = 0; i < m->n_streams; i++) {
             mesh_stream *s = &p->streams[i];
             bool in = (reads || s->stream.in_at) && !gr_stream_is_held(&s->stream);
-            short events =
-                (short)((in ? POLLIN : 0) | (s->stream.first && s->is_full ? POLLOUT : 0));
+            bool out = !atom32_get(&s->is_lent) && s->stream.first && s->is_full;
+            short events = (short)((in ? POLLIN : 0) | (out ? POLLOUT : 0));
 
             /* Nothing wanted: not even a hang-up, which would wake at once, again and again. */
             m->polls[n++] = (struct pollfd){ .fd = events ? s->fd : -1, .events = events };
@@ -152,7 +183,10 @@ static gr_status mesh_move(gr_wire *w, bool *moved)
 {
     mesh *m = (mesh *)w;
     int n = list_polls(m), at = 0;
+    uint32_t n_sent = atom32_get(&m->n_sent);
 
+    *moved = *moved || n_sent != m->n_sent_seen;
+    m->n_sent_seen = n_sent;
     if (poll(m->polls, (nfds_t)n, 0) < 0 && errno != EINTR)
         return gr_fail(GR_ERR_IO, "poll: %s", strerror(errno));
     for (int k = 1; k < w->size; k++) { /* not all to the same rank first */
@@ -177,11 +211,17 @@ static gr_status mesh_sleep(gr_wire *w, int ms)
     int n, rc;
 
     mesh_sleeps(m, true);
+    atom32_set(&m->is_asleep, 1);
+    is_ready = atom32_get(&m->n_sent) != m->n_sent_seen;
     for (int r = 0; r < w->size; r++)
         is_ready = is_ready || mesh_ring_is_ready(&m->peers[r]);
     n = list_polls(m);
+    m->polls[n++] = (struct pollfd){ .fd = m->wake_fd, .events = POLLIN };
     rc = poll(m->polls, (nfds_t)n, is_ready ? 0 : ms);
     mesh_sleeps(m, false);
+    atom32_set(&m->is_asleep, 0);
+    if (rc > 0 && m->polls[n - 1].revents)
+        mesh_drain(m->wake_fd);
     if (rc < 0 && errno != EINTR)
         return gr_fail(GR_ERR_IO, "poll: %s", strerror(errno));
     return GR_OK;
@@ -206,7 +246,14 @@ static void mesh_settle(gr_wire *w, int ms)
     }
 }
 
-/* Streams end behind their last byte, wherever BYE was then. */
+/* Has the sender come to the end of what it writes there? */
+static bool is_written(const mesh_stream *s)
+{
+    return !atom32_get(&s->is_lent) || atom32_get(&s->out_error);
+}
+
+/* Streams end behind their last byte, wherever BYE was then. A peer that has everything may be
+ * gone before the sender has noted that its last message went. */
 static bool mesh_is_over(const gr_wire *w, int peer)
 {
     const mesh *m = (const mesh *)w;
@@ -215,7 +262,7 @@ static bool mesh_is_over(const gr_wire *w, int peer)
     if (p->in_ring)
         return atom64_get(&p->in_ring->tail) == atom64_get(&p->in_ring->head);
     for (int i = 0; i < m->n_streams; i++)
-        if (p->streams[i].fd >= 0)
+        if (p->streams[i].fd >= 0 || !is_written(&p->streams[i]))
             return false;
     return true;
 }
@@ -233,8 +280,23 @@ static void mesh_describe(const gr_wire *w, gr_text *text)
 
     gr_text_addf(text, "TCP from %s, %d streams to each rank%s\n", m->address, m->n_streams,
                  m->has_rings ? "; rings of shared memory to ranks of the same host" : "");
+    if (m->sender || m->wants_sender)
+        gr_text_addf(text, "a thread of its own writes messages over %zu KiB\n", SMALL_BYTES >> 10);
     if (m->hosts.n > 1)
         gr_text_addf(text, "%d hosts; this is number %d\n", m->hosts.n, m->hosts.here);
+}
+
+static void mesh_halt(gr_wire *w)
+{
+    mesh_sender_halt((mesh *)w);
+}
+
+static void close_stream(mesh_stream *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    if (s->shut_fd >= 0)
+        close(s->shut_fd);
 }
 
 void mesh_destroy(gr_wire *w)
@@ -243,6 +305,7 @@ void mesh_destroy(gr_wire *w)
 
     if (!m)
         return;
+    mesh_sender_end(m);
     for (int r = 0; r < w->size && m->peers; r++) {
         mesh_peer *p = &m->peers[r];
         bool moved = false;
@@ -252,8 +315,7 @@ void mesh_destroy(gr_wire *w)
         if (p->control >= 0)
             close(p->control);
         for (int i = 0; i < MESH_STREAMS; i++)
-            if (p->streams[i].fd >= 0)
-                close(p->streams[i].fd);
+            close_stream(&p->streams[i]);
         shm_segment_close(&p->shelf);
     }
     shm_segment_close(&m->shelf);
@@ -275,6 +337,7 @@ static const gr_wire_ops mesh_ops = {
     .is_over = mesh_is_over,
     .peer_text = mesh_peer_text,
     .describe = mesh_describe,
+    .halt = mesh_halt,
     .destroy = mesh_destroy,
 };
 
@@ -288,6 +351,7 @@ gr_status mesh_create(mesh **out, const gr_meet *meet)
     m->wire = (gr_wire){
         .ops = &mesh_ops, .rank = meet->rank, .size = meet->size, .is_threads = meet->is_threads
     };
+    m->wake_fd = -1;
     m->shelf = (shm_segment)SHM_SEGMENT_NONE;
     m->peers = (mesh_peer *)gr_calloc(n, sizeof(*m->peers));
     m->polls = (struct pollfd *)gr_calloc(n * (MESH_STREAMS + 1), sizeof(*m->polls));
@@ -295,7 +359,7 @@ gr_status mesh_create(mesh **out, const gr_meet *meet)
         m->peers[r].control = -1;
         m->peers[r].shelf = (shm_segment)SHM_SEGMENT_NONE;
         for (int i = 0; i < MESH_STREAMS; i++)
-            m->peers[r].streams[i].fd = -1;
+            m->peers[r].streams[i].fd = m->peers[r].streams[i].shut_fd = -1;
         for (int i = 0; i < MESH_STREAMS; i++) {
             m->peers[r].streams[i].mesh = m;
             m->peers[r].streams[i].peer = (int)r;

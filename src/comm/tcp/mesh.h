@@ -14,6 +14,8 @@
  * (2) After all have joined nobody listens any more: strangers cannot reach the group.
  * (3) A rank that sleeps says so in its ring segment; who writes into a ring then wakes it
  *     through the control connection.
+ * (4) Long messages over sockets are written by a thread of their own where there is a core for
+ *     it (sender.c). Everything else is the group's thread's.
  */
 #ifndef GR_COMM_TCP_MESH_H
 #define GR_COMM_TCP_MESH_H
@@ -25,6 +27,7 @@
 #include "comm/stream.h"
 
 #include <poll.h>
+#include <sched.h>
 
 #define MESH_STREAMS 8 /* most data streams of a pair */
 #define MESH_HOST    64
@@ -53,6 +56,7 @@ typedef struct mesh_card {
     char host_id[160];    /* equal on ranks that share memory */
     char machine[48];     /* equal on ranks under one kernel; "": not known */
     char why[160];        /* when it is not ok */
+    cpu_set_t cores;      /* that it may run on */
 } mesh_card;
 
 typedef struct mesh_stream {
@@ -61,7 +65,16 @@ typedef struct mesh_stream {
     bool is_full; /* the last write found no room */
     struct mesh *mesh;
     int peer;
+    /* The out side while the sender has it (sender.c): */
+    atom32 is_lent;               /* 0 or 1 */
+    atom32 out_error;             /* errno of a write that failed; else 0 */
+    int out_fd;                   /* as fd was when it was lent */
+    int shut_fd;                  /* ended while it was lent; -1: was not */
+    gr_msg *posted, *posted_last; /* since it was lent */
+    struct mesh_stream *next_lent;
 } mesh_stream;
+
+typedef struct mesh_sender mesh_sender;
 
 typedef struct mesh_peer {
     mesh_stream streams[MESH_STREAMS];
@@ -90,6 +103,12 @@ typedef struct mesh {
     gr_hosts hosts;
     int *host_first;
     char address[GR_HOST_TEXT];
+    int wants_sender;     /* 1: one is started with the first long message; -1: not decided */
+    mesh_sender *sender;  /* NULL: none */
+    atom32 n_sent;        /* grows with what it writes */
+    uint32_t n_sent_seen; /* by the group's thread */
+    atom32 is_asleep;     /* the group's thread: wake_fd wakes it */
+    int wake_fd;
 } mesh;
 
 /* mesh.c */
@@ -98,6 +117,9 @@ void mesh_destroy(gr_wire *w);
 /* "rank 2 (process 17 on 'b')" */
 #define MESH_NAME 120
 const char *mesh_name(const mesh *m, int rank, char *text, size_t n_bytes);
+
+/* What went, 0 for nothing now, -errno. */
+ssize_t mesh_socket_write(int fd, const struct iovec *parts, int n_parts, bool *is_full);
 
 /* Both under one kernel: between them is no network. */
 bool mesh_is_near(const mesh *m, int rank);
@@ -112,6 +134,14 @@ gr_status mesh_control_move(mesh *m, int peer, bool *moved) GR_MUST_CHECK;
 void mesh_control_prepare(int fd);
 /* Bytes that its host has not acknowledged; what stays on this host is there at once. */
 bool mesh_has_unsent(const mesh_peer *p);
+
+/* sender.c: the thread that writes */
+void mesh_sender_start(mesh *m);
+/* A message for a stream over a socket, in place of gr_stream_send(). */
+void mesh_sender_send(mesh *m, mesh_stream *s, gr_msg *msg, bool is_long);
+void mesh_sender_halt(mesh *m);
+void mesh_sender_end(mesh *m);
+void mesh_drain(int fd); /* of wake_fd */
 
 /* near.c: rings between ranks of a host */
 gr_status mesh_shelf_make(mesh *m) GR_MUST_CHECK;

@@ -18,7 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define CARD_VERSION 2u
+#define CARD_VERSION 3u
 #define FEW_RANKS    16 /* up to here a pair has two streams */
 #define BOOT_ID      "/proc/sys/kernel/random/boot_id"
 
@@ -61,6 +61,20 @@ static int stream_count(int n_ranks)
     return n_ranks <= FEW_RANKS ? 2 : 1;
 }
 
+/* -1: no wish. */
+static gr_status read_wish(int *wants_sender)
+{
+    const char *text = getenv("GR_TCP_SENDER");
+
+    *wants_sender = -1;
+    if (!text || !*text)
+        return GR_OK;
+    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return gr_fail(GR_ERR_ARG, "GR_TCP_SENDER is '%.40s'; it must be 0 or 1", text);
+    *wants_sender = text[0] == '1';
+    return GR_OK;
+}
+
 /* All pairs need descriptors: up to what the system allows. */
 static void raise_limit(int n_ranks, int n_streams)
 {
@@ -94,6 +108,9 @@ static gr_status fill_card(mesh *m, const gr_meet *meet, const gr_pg_config *con
     c->n_streams = m->n_streams;
     gr_host_identity(c->host_id, sizeof(c->host_id), c->host, sizeof(c->host));
     read_text(BOOT_ID, false, c->machine, sizeof(c->machine));
+    if (sched_getaffinity(0, sizeof(c->cores), &c->cores) != 0)
+        memset(&c->cores, 0xff, sizeof(c->cores)); /* more than 1024: enough */
+    GR_TRY(read_wish(&m->wants_sender));
     if (k > 0)
         snprintf(c->host_id, sizeof(c->host_id), "pretended %d", meet->rank / k);
     GR_TRY(gr_interface_address(by_name));
@@ -202,13 +219,38 @@ static gr_status exchange_cards(mesh *m, gr_meet *meet, const gr_pg_config *conf
     return st != GR_OK ? gr_error_raise(&e) : met;
 }
 
-static bool all_have_cores(const mesh *m)
+static bool is_here(const mesh *m, int rank)
 {
+    const mesh_card *mine = &m->peers[m->wire.rank].card;
+
+    return mine->machine[0] ? mesh_is_near(m, rank)
+                            : strcmp(m->peers[rank].card.host, mine->host) == 0;
+}
+
+/* Cores for each rank of this machine. Ranks that are bound have theirs together. */
+static int cores_each(const mesh *m)
+{
+    cpu_set_t all;
     int n = 0;
 
+    CPU_ZERO(&all);
     for (int r = 0; r < m->wire.size; r++)
-        n += strcmp(m->peers[r].card.host, m->peers[m->wire.rank].card.host) == 0;
-    return n <= gr_cpu_count();
+        if (is_here(m, r)) {
+            CPU_OR(&all, &all, &m->peers[r].card.cores);
+            n++;
+        }
+    return CPU_COUNT(&all) / n;
+}
+
+/* The sender needs a second core for each rank; one that is bound to a single core has none for
+ * it, whatever the others have. */
+static void share_cores(mesh *m)
+{
+    int each = cores_each(m);
+
+    m->wire.may_spin = each >= 1;
+    if (m->wants_sender < 0)
+        m->wants_sender = each >= 2 && gr_cpu_count() >= 2;
 }
 
 static gr_status join(mesh *m, gr_meet *meet, const gr_pg_config *config)
@@ -226,7 +268,7 @@ static gr_status join(mesh *m, gr_meet *meet, const gr_pg_config *config)
             close(listener);
         return st;
     }
-    m->wire.may_spin = all_have_cores(m);
+    share_cores(m);
     make_token(m, meet, token);
     GR_TRY(mesh_connect(m, listener, token, meet->deadline));
     return find_hosts(m);
