@@ -2,10 +2,12 @@
  * Convolution beyond the driver's cases.
  *
  *   shapes    random small geometry through every kernel of the three operators, f32, bf16
- *             and f16 (and gradients of weights in f32): against the reference, and the same bits
- * on one and three threads values    infinities, NaN, huge and tiny numbers come out of the AMX
- * kernels as out of f32 arithmetic; subnormal bf16, too accuracy  error of three bf16 parts beside
- * that of f32 multiply-adds
+ *             and f16 (and gradients of weights in f32): against the reference, and the same
+ *             bits on one and three threads
+ *   chunks    gradients of weights over many lines, likewise
+ *   values    infinities, NaN, huge and tiny numbers come out of the AMX kernels as out of f32
+ *             arithmetic; subnormal bf16, too
+ *   accuracy  error of three bf16 parts beside that of f32 multiply-adds
  */
 #include "base/alloc.h"
 #include "check.h"
@@ -244,6 +246,22 @@ static void check_shapes(void)
     }
 }
 
+/* Gradients of weights over several chunks of lines, the last of which goes straight into the
+ * weight's order: f32, and bf16 with a weight of its own type and of f32. */
+static void check_chunks(void)
+{
+    for (int i = 0; i < 3; i++) {
+        problem p = { .opt = GR_CONV_INIT, .type = i ? GR_BF16 : GR_F32, .wide = i == 2 };
+
+        p.opt.pad[0] = p.opt.pad[1] = 1;
+        p.x = GR_SHAPE(2, 40, 40, 64);
+        p.w = GR_SHAPE(48, 64, 3, 3);
+        open_problem(&p);
+        check_kernels(&p, 2);
+        close_problem(&p);
+    }
+}
+
 /* ---- values ---- */
 
 /* Every kernel must give the class of number that the reference gives, and tiny results
@@ -352,6 +370,7 @@ static void check_accuracy(void)
 int main(void)
 {
     check_shapes();
+    check_chunks();
     for (int i = 0; i < 2; i++) {
         const gr_dtype type = i ? GR_BF16 : GR_F32;
 
