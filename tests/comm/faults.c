@@ -69,19 +69,20 @@ static gr_status one_call(gr_pg *pg, const faulty *f, float *src, float *dst)
     return gr_work_finish(w);
 }
 
+static gr_status live_through_grid(gr_pg *pg)
+{
+    GR_TRY(grid_run(pg, 100));
+    GR_TRY(grid_run_type(pg, 10007, GR_F32));
+    return grid_random(pg, 5, 30);
+}
+
 static gr_status live(gr_pg *pg, const faulty *f, int out)
 {
     float *src = (float *)calloc(MAX_RANKS * f->n_elem, sizeof(float));
     float *dst = (float *)calloc(MAX_RANKS * f->n_elem, sizeof(float));
-    gr_status st = GR_OK;
     void *base;
+    gr_status st = gr_pg_exchange(pg, NULL, f->n_elem * sizeof(float), &base);
 
-    if (f->kind == GRID) {
-        GR_TRY(grid_run(pg, 100));
-        GR_TRY(grid_run_type(pg, 10007, GR_F32));
-        return grid_random(pg, 5, 30);
-    }
-    GR_TRY(gr_pg_exchange(pg, NULL, f->n_elem * sizeof(float), &base));
     for (int i = 0; st == GR_OK; i++) {
         /* Not before: joining takes longer than that on a busy machine, and is not tried here. */
         if (atomic_load(f->hurries) && pg->timeout_ms != STOP_MS) {
@@ -117,7 +118,7 @@ static void be_rank(const faulty *f, int rank, int port, int out)
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     st = gr_pg_create(&pg, &config);
     if (st == GR_OK)
-        st = live(pg, f, out);
+        st = f->kind == GRID ? live_through_grid(pg) : live(pg, f, out);
     n = snprintf(line, sizeof(line), "%d %s", (int)st, st == GR_OK ? "" : gr_error_message());
     GR_CHECK_EQ(write(out, line, (size_t)n), n);
     gr_pg_destroy(pg);

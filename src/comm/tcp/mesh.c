@@ -70,23 +70,30 @@ static ssize_t socket_read(void *arg, const struct iovec *parts, int n_parts)
 
 /* ---- the table ---- */
 
+/* With patience, half of the sockets are for patient messages. */
+static mesh_stream *pick_stream(const mesh *m, mesh_peer *p, const gr_msg *msg)
+{
+    unsigned n_patient = m->wire.has_patience ? (unsigned)m->n_streams / 2 : 0;
+    unsigned n_other = (unsigned)m->n_streams - n_patient;
+
+    if (n_patient > 0 && (msg->slot & GR_SLOT_PATIENT))
+        return &p->streams[n_other + p->next_patient++ % n_patient];
+    return &p->streams[msg->n_bytes > SMALL_BYTES ? p->next_stream++ % n_other : 0];
+}
+
 static void mesh_send(gr_wire *w, gr_msg *msg)
 {
     mesh *m = (mesh *)w;
     mesh_peer *p = &m->peers[msg->peer];
-    unsigned n = p->out_ring ? 1 : (unsigned)m->n_streams;
-    unsigned n_other = w->has_patience ? n - n / 2 : n; /* the rest is for patient messages */
+    mesh_stream *s = p->out_ring ? &p->streams[0] : pick_stream(m, p, msg);
     bool is_long = msg->n_bytes > SMALL_BYTES;
-    unsigned i = is_long ? p->next_stream++ % n_other : 0;
 
-    if (w->has_patience && (msg->slot & GR_SLOT_PATIENT))
-        i = n_other + p->next_patient++ % (n / 2);
     if (is_long && m->wants_sender && !p->out_ring)
         mesh_sender_start(m);
     if (m->sender && !p->out_ring)
-        mesh_sender_send(m, &p->streams[i], msg, is_long);
+        mesh_sender_send(m, s, msg, is_long);
     else
-        gr_stream_send(&p->streams[i].stream, msg);
+        gr_stream_send(&s->stream, msg);
 }
 
 static gr_status mesh_recv(gr_wire *w, gr_msg *msg)

@@ -230,12 +230,11 @@ static bool is_here(const mesh *m, int rank)
 /* Cores for each rank of this machine. Ranks that are bound have theirs together. */
 static int cores_each(const mesh *m)
 {
-    cpu_set_t all;
-    int n = 0;
+    cpu_set_t all = m->peers[m->wire.rank].card.cores;
+    int n = 1;
 
-    CPU_ZERO(&all);
     for (int r = 0; r < m->wire.size; r++)
-        if (is_here(m, r)) {
+        if (r != m->wire.rank && is_here(m, r)) {
             CPU_OR(&all, &all, &m->peers[r].card.cores);
             n++;
         }
