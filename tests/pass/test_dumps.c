@@ -1,7 +1,8 @@
 /*
  * Dumps after every pass, compared with stored ones (tests/pass/dumps/NAME.txt): what a
- * pass does to a graph is looked at, not only what comes out at the end. With
- * GR_WRITE_DUMPS=1 in the environment the stored ones are written anew.
+ * pass does to a graph is looked at, not only what comes out at the end. A pass that none
+ * of the dumps shows fails the test. With GR_WRITE_DUMPS=1 in the environment the stored
+ * ones are written anew.
  */
 #include "base/alloc.h"
 #include "base/outfile.h"
@@ -9,11 +10,14 @@
 #include "check.h"
 #include "step/world.h"
 
+static gr_text seen = GR_TEXT_INIT; /* passes in any dump so far: ",trace,outputs," */
+
 static void collect(void *arg, const char *pass, const char *text)
 {
     gr_text *t = arg;
 
     gr_text_addf(t, "==== after %s\n%s", pass, text);
+    gr_text_addf(&seen, ",%s,", pass);
 }
 
 static void compare(const char *name, gr_text *dump)
@@ -45,6 +49,24 @@ typedef struct planned {
     gr_text dump; /* of rank 0 */
 } planned;
 
+/* Evaluation with averages is a graph of its own, made when it first runs. */
+static void evaluate_average(gr_step *s, const batch *b)
+{
+    GR_CHECK_OK(gr_step_use_ema(s, true));
+    GR_CHECK_OK(gr_step_eval(s, b->feeds, 2));
+}
+
+/* A batch norm, and a loss that has a count. */
+static gr_status trace_norm(gr_graph *g, void *user)
+{
+    gr_value *w = gr_param(g, "w", GR_SHAPE(12, 5), gr_init_const(1));
+    gr_value *h = gr_batch_norm_layer(g, "bn", gr_matmul(g, gr_input(g, "x"), w));
+
+    (void)user;
+    gr_loss(g, gr_cross_entropy(g, h, gr_input(g, "y")));
+    return gr_graph_status(g);
+}
+
 static void plan_rank(gr_pg *pg, void *arg)
 {
     planned *p = arg;
@@ -56,8 +78,10 @@ static void plan_rank(gr_pg *pg, void *arg)
     c.dump = gr_pg_rank(pg) == 0 ? collect : NULL;
     c.dump_arg = &p->dump;
     GR_CHECK_OK(gr_step_create(&s, &c));
-    batch_fill(b, true, 0, 0, 8);
+    batch_fill(b, c.trace != trace_norm, 0, 0, 8);
     GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
+    if (c.ema_decay > 0)
+        evaluate_average(s, b);
     gr_step_destroy(s);
     free(b);
 }
@@ -103,26 +127,82 @@ static gr_step_config base_config(void)
     return c;
 }
 
-int main(void)
+/* The names of all passes are in the message about one that there is not. */
+static void check_every_pass_seen(void)
+{
+    gr_step_config c = base_config();
+    char *names, *name, *rest;
+    gr_step *s;
+
+    c.dump_after = "?";
+    GR_CHECK_FAILS(gr_step_create(&s, &c), GR_ERR_ARG, "there are trace, ");
+    names = strdup(strstr(gr_error_message(), "there are ") + strlen("there are "));
+    GR_CHECK(names && strstr(names, " and all"));
+    *strstr(names, " and all") = '\0';
+    for (name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+        char key[64];
+
+        snprintf(key, sizeof(key), ",%s,", name);
+        if (!strstr(gr_text_str(&seen), key)) {
+            fprintf(stderr, "no stored dump shows pass '%s'\n", name);
+            exit(1);
+        }
+    }
+    free(names);
+}
+
+static void dump_one_rank(void)
 {
     gr_step_config c = base_config();
 
-    /* What fuses depends on the kernels that would run; the reference is everywhere. */
-    GR_CHECK_EQ(setenv("GR_CPU", "scalar", 1), 0);
-    GR_CHECK_EQ(setenv("GR_COMMON_FROM", "0", 1), 0); /* small models, too */
     test_dump("sgd", &c, 1);
+    c.ema_decay = 0.5;
+    test_dump("average", &c, 1);
+    c.ema_decay = 0;
     c.trace = trace_block;
     c.recompute = GR_RECOMPUTE_ALL;
     test_dump("recompute", &c, 1);
-    c.trace = trace_exact;
-    c.recompute = GR_RECOMPUTE_NONE;
+}
+
+static void dump_two_ranks(void)
+{
+    gr_step_config c = base_config();
+
     c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
     c.clip_norm = 1;
     test_dump("common", &c, 2);
+    c.zero = 1;
+    test_dump("zero", &c, 2);
+    c.zero = 0;
     c.without = "common";
     test_dump("sync", &c, 2);
     c.amp = GR_AMP_F16;
     c.accumulate = 2;
     test_dump("fp16_accumulate_sync", &c, 2);
+}
+
+static void dump_meetings(void)
+{
+    gr_step_config c = base_config();
+
+    c.trace = trace_norm;
+    c.without = "common";
+    c.sync_bn = true;
+    test_dump("sync_bn", &c, 2);
+    c.sync_bn = false;
+    c.loss_reduction = GR_LOSS_GLOBAL;
+    test_dump("global", &c, 2);
+}
+
+int main(void)
+{
+    /* What fuses depends on the kernels that would run; the reference is everywhere. */
+    GR_CHECK_EQ(setenv("GR_CPU", "scalar", 1), 0);
+    GR_CHECK_EQ(setenv("GR_COMMON_FROM", "0", 1), 0); /* small models, too */
+    dump_one_rank();
+    dump_two_ranks();
+    dump_meetings();
+    check_every_pass_seen();
+    gr_text_fini(&seen);
     return 0;
 }
