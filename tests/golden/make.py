@@ -211,6 +211,15 @@ def update_family():
     def ema(average, param, step):
         return torch.optim.swa_utils.get_ema_avg_fn(0.75)(average, param, step)
 
+    def control(*grads):
+        """{ factor, skip, norm, scale }, as clip_grad_norm_ has it."""
+        params = [torch.nn.Parameter(g.clone()) for g in grads]
+        for p, g in zip(params, grads):
+            p.grad = g.clone()
+        norm = torch.nn.utils.clip_grad_norm_(params, 0.5)
+        return torch.stack([params[0].grad[0, 0] / grads[0][0, 0], torch.zeros(()), norm,
+                            torch.ones(())])
+
     yield record("sgd", sgd(0, 0), [rand(9, 11), rand(9, 11)])
     yield record("sgd with decay", sgd(0.01, 0), [rand(9, 11), rand(9, 11)])
     yield record("sgd with momentum", sgd(0.01, 0.9), [rand(9, 11), rand(9, 11), rand(9, 11)])
@@ -223,6 +232,7 @@ def update_family():
     yield record("adam", adam(torch.optim.Adam), moments())
     yield record("adamw that cuts", adam(torch.optim.AdamW, 0.5, 0.75), moments())
     yield record("ema", ema, [rand(9, 11), rand(9, 11), torch.tensor(3)])
+    yield record("control clips a little", control, [rand(3, 5), rand(7), rand(1)])
 
 
 import make_layout  # noqa: E402: it takes record and rand from here

@@ -42,6 +42,7 @@ OPTIMISERS = {
     'nesterov': lambda net: torch.optim.SGD(net.parameters(), 0.125, momentum=0.9, weight_decay=0.01,
                                             nesterov=True),
     'clip_value': lambda net: torch.optim.SGD(net.parameters(), 0.125, momentum=0.9, weight_decay=0.01),
+    'clip_norm': lambda net: torch.optim.SGD(net.parameters(), 0.125, momentum=0.9, weight_decay=0.01),
     'groups': lambda net: torch.optim.AdamW(groups(net), 0.125),
     'ema': lambda net: torch.optim.SGD(net.parameters(), 0.125, momentum=0.9, weight_decay=0.01),
 }
@@ -60,6 +61,8 @@ def curve(kind, dtype):
         loss.backward()
         if kind == 'clip_value':
             nn.utils.clip_grad_value_(net.parameters(), 0.01)
+        if kind == 'clip_norm':
+            nn.utils.clip_grad_norm_(net.parameters(), 0.25)
         opt.step()
         if ema:
             ema.update_parameters(net)

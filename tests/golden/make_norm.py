@@ -41,6 +41,10 @@ def batch_norm(x, w=None, b=None):
     return F.batch_norm(first(x), None, None, w, b, True, 0.1, EPS).movedim(1, -1)
 
 
+def frozen_norm(x, mean, var, w, b):
+    return F.batch_norm(first(x), mean, var, w, b, False, 0.1, EPS).movedim(1, -1)
+
+
 def group_norm(groups):
     return lambda x, w=None, b=None: F.group_norm(first(x), groups, w, b, EPS).movedim(1, -1)
 
@@ -66,6 +70,8 @@ def norm_family():
     yield record("group norm of one group", group_norm(1), [rand(3, 5, 4), rand(4), rand(4)],
                  grad=[0, 1, 2])
     yield record("group norm, plain", group_norm(4), [rand(3, 5, 4)], grad=[0])
+    yield record("batch norm, frozen", frozen_norm,
+                 [rand(4, 3, 17), rand(17), rand(17, lo=0.5, hi=2), rand(17), rand(17)], grad=[0])
 
 
 def softmax_family():

@@ -24,6 +24,7 @@ static const driver_case cases[] = {
     { CASE("assign bf16", DRIVER_STATE(3, 5), DRIVER_SRC(GR_BF16, 3, 5)), .flags = DRIVER_EXACT },
     { CASE("assign f16", DRIVER_STATE(3, 5), DRIVER_SRC(GR_F16, 3, 5)), .flags = DRIVER_EXACT },
     { CASE("assign i64", I64_STATE(3), DRIVER_SRC(GR_I64, 3)), .flags = DRIVER_EXACT },
+    { CASE("assign one", DRIVER_STATE(1), DRIVER_F32(1)), .flags = DRIVER_EXACT },
     { CASE("assign nothing", DRIVER_STATE(0, 3), DRIVER_F32(0, 3)), .flags = DRIVER_EXACT },
     { CASE("assign, other shape", DRIVER_STATE(7), DRIVER_F32(6)), .want = "another shape" },
     { CASE("assign, other type", DRIVER_STATE(7), DRIVER_SRC(GR_I64, 7)), .want = "cast first" },

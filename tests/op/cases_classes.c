@@ -49,6 +49,7 @@ static const driver_case cases[] = {
     CONFUSED("confusion", GR_I64, GR_I32, 0, 4, DRIVER_GOLDEN, 300),
     CONFUSED("confusion of images", GR_U8, GR_I64, 0, 7, 0, 3, 11, 13),
     CONFUSED("confusion of many", GR_I64, GR_I64, -3, 7, 0, 70001),
+    CONFUSED("confusion of one", GR_I32, GR_U8, 0, 4, 0, 1),
     CONFUSED("confusion of nothing", GR_I64, GR_I64, 0, 4, 0, 0),
     { .name = "confusion, wrong prediction", .op = "confusion", .build = build_confusion,
       .arg = &n_classes, .n_src = 2, .src = { DRIVER_RANGE(GR_I64, 0, 4, 9),

@@ -130,6 +130,7 @@ static const driver_case cases[] = {
     { TOP("top of equals", top_4, DRIVER_RANGE(GR_F32, 2, 2, 3, 9)), .flags = DRIVER_FLOATS | DRIVER_EXACT | DRIVER_SPECIAL },
     { TOP("top of odd numbers", top_7, DRIVER_F32(20, 17)), .flags = DRIVER_FLOATS | DRIVER_EXACT | DRIVER_SPECIAL },
     { TOP("smallest of odd numbers", low_4, DRIVER_F32(20, 17)), .flags = DRIVER_FLOATS | DRIVER_EXACT | DRIVER_SPECIAL },
+    { TOP("top of single numbers", one, DRIVER_F32(5, 1)), COPIES },
     { TOP("top of no rows", top_4, DRIVER_F32(0, 7)), COPIES },
     { TOP("top of too few", top_8, DRIVER_F32(5, 7)), .want = "the 8 best of 7" },
     { TOP("top none", top_0, DRIVER_F32(5, 7)), .want = "the 0 best" },
@@ -152,6 +153,7 @@ static const driver_case cases[] = {
 
     { CROSS("cross", DRIVER_F32(5, 3), DRIVER_F32(5, 3)), .flags = DRIVER_FLOATS | DRIVER_GOLDEN, .n_reduced = 2, .scale = 4 },
     { CROSS("cross on threads", DRIVER_F32(7, 600, 3), DRIVER_F32(7, 600, 3)), .flags = DRIVER_FLOATS, .n_reduced = 2, .scale = 4 },
+    { CROSS("cross of one", DRIVER_F32(1, 3), DRIVER_F32(1, 3)), .flags = DRIVER_FLOATS, .n_reduced = 2, .scale = 4 },
     { CROSS("cross of none", DRIVER_F32(0, 3), DRIVER_F32(0, 3)), .flags = DRIVER_FLOATS },
     { CROSS("cross of pairs", DRIVER_F32(5, 2), DRIVER_F32(5, 2)), .want = "[..., 3]" },
     { CROSS("cross of other shapes", DRIVER_F32(5, 3), DRIVER_F32(1, 3)), .want = "one shape" },

@@ -27,6 +27,7 @@ static const driver_case cases[] = {
     GATE("swiglu", DRIVER_GOLDEN, 3, 5, 14),
     GATE("swiglu of wide rows", 0, 3, 4200),
     GATE("swiglu of one pair", 0, 2),
+    GATE("swiglu of one row", 0, 1, 10),
     GATE("swiglu of whole vectors", 0, 7, 64),
     GATE("swiglu of nothing", 0, 3, 0),
     GATE("swiglu on threads", DRIVER_LARGE, 300, 302),

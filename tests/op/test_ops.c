@@ -1,7 +1,9 @@
 /*
  * Every operator through the driver: all families, and nothing left out. An operator of
- * the registry needs a case, a case that is refused, and, when it has a gradient rule, a
- * case whose gradient is checked; every scalar function of map needs a case of its own.
+ * the registry needs a case, a case that is refused, one with nothing in it and one with a
+ * dimension of 1, golden data, and, when it has a gradient rule, a case whose gradient is
+ * checked; every scalar function of map needs a case of its own. What only a gradient rule
+ * makes has golden data and odd shapes in the cases of the operator whose gradient it is.
  * The slowest families run in programs of their own, test_ops_<family>.c, beside this one.
  */
 #include "check.h"
@@ -48,19 +50,77 @@ static const struct {
     { "shard_control", "takes what shard_squares made: tests/step/test_zero.c" },
 };
 
+/* Operators that gradient rules make, and of what: golden gradients are theirs. */
+static const struct {
+    const char *op, *of;
+} gradients[] = {
+    { "conv_weight", "conv" },
+    { "swiglu_grad", "swiglu" },
+    { "max_pool_grad", "max_pool" },
+    { "take_grad", "take" },
+    { "softmax_xent_grad", "softmax_xent" },
+    { "arg_scatter", "arg_reduce" },
+    { "softmax_grad", "softmax" },
+    { "log_softmax_grad", "log_softmax" },
+    { "layer_norm_grad", "layer_norm" },
+    { "rms_norm_grad", "rms_norm" },
+    { "batch_norm_sums", "batch_norm" },
+    { "attention_grad", "attention" },
+};
+
+/* Operators that PyTorch has no like of. */
+static const struct {
+    const char *op, *why;
+} without_golden[] = {
+    { "random", "the generator is ours: tests/base/test_random.c has published numbers" },
+    { "dropout", "the generator is ours: what it drops is what random draws" },
+    { "constant", "its result is its attribute, bit for bit" },
+    { "assign", "a copy" },
+    { "accumulate", "a copy or a sum by itself: tests/step/test_ranks.c" },
+    { "count_step", "counts" },
+    { "scale_update", "doubles or halves" },
+    { "many_updates", "the bits of its parts: tests/pass/test_join.c" },
+};
+
+/* Operators whose sources are of one shape or none. */
+static const char *const of_one_shape[] = { "random", "constant", "count_step", "scale_update" };
+
+#define LISTED(list, member, name)                  \
+    for (int i_ = 0; i_ < DRIVER_COUNT(list); i_++) \
+        if (strcmp((list)[i_] member, name) == 0)   \
+            return true;                            \
+    return false
+
 static bool is_excused(const char *op)
 {
-    for (int i = 0; i < DRIVER_COUNT(excused); i++)
-        if (strcmp(excused[i].op, op) == 0)
-            return true;
-    return false;
+    LISTED(excused, .op, op);
+}
+
+static bool has_no_golden(const char *op)
+{
+    LISTED(without_golden, .op, op);
+}
+
+static bool has_one_shape(const char *op)
+{
+    LISTED(of_one_shape, , op);
 }
 
 typedef struct coverage {
-    int n_run, n_refused, n_grads;
+    int n_run, n_refused, n_grads, n_golden, n_empty, n_single;
 } coverage;
 
-static coverage count_cases(const char *op)
+static bool has_dim(const driver_case *c, int64_t n)
+{
+    for (int s = 0; s < c->n_src; s++)
+        for (int d = 0; d < c->src[s].shape.n_dims; d++)
+            if (c->src[s].shape.dim[d] == n)
+                return true;
+    return false;
+}
+
+/* Of `op`, or, with only_grads, of the gradient of `op`. */
+static coverage count_cases(const char *op, bool only_grads)
 {
     coverage n = { 0 };
 
@@ -68,11 +128,32 @@ static coverage count_cases(const char *op)
         for (int i = 0; i < families[f]->n_cases; i++) {
             const driver_case *c = &families[f]->cases[i];
 
-            if (strcmp(c->op, op) != 0)
+            if (strcmp(c->op, op) != 0 || (only_grads && c->grad == 0))
                 continue;
-            n.n_run += !c->want;
             n.n_refused += c->want != NULL;
-            n.n_grads += !c->want && c->grad != 0;
+            if (c->want)
+                continue;
+            n.n_run++;
+            n.n_grads += c->grad != 0;
+            n.n_golden += (c->flags & DRIVER_GOLDEN) != 0;
+            n.n_empty += has_dim(c, 0);
+            n.n_single += has_dim(c, 1);
+        }
+    return n;
+}
+
+/* Counts of the operator, with those of which it is the gradient. */
+static coverage cover(const char *op)
+{
+    coverage n = count_cases(op, false);
+
+    for (int i = 0; i < DRIVER_COUNT(gradients); i++)
+        if (strcmp(gradients[i].op, op) == 0) {
+            coverage of = count_cases(gradients[i].of, true);
+
+            n.n_golden += of.n_golden;
+            n.n_empty += of.n_empty;
+            n.n_single += of.n_single;
         }
     return n;
 }
@@ -80,13 +161,18 @@ static coverage count_cases(const char *op)
 static void check_operators(void)
 {
     for (const gr_op *const *op = gr_op_registry; *op; op++) {
-        coverage n = count_cases((*op)->name);
+        const char *name = (*op)->name;
+        coverage n = cover(name);
+        bool shaped = has_one_shape(name) || (n.n_empty > 0 && n.n_single > 0);
 
-        if (is_excused((*op)->name))
+        if (is_excused(name))
             continue;
-        if (n.n_run == 0 || n.n_refused == 0 || ((*op)->grad && n.n_grads == 0)) {
-            fprintf(stderr, "operator '%s': %d cases, %d refused, %d with a gradient%s\n",
-                    (*op)->name, n.n_run, n.n_refused, n.n_grads,
+        if (n.n_run == 0 || n.n_refused == 0 || ((*op)->grad && n.n_grads == 0) || !shaped ||
+            (n.n_golden == 0 && !has_no_golden(name))) {
+            fprintf(stderr,
+                    "operator '%s': %d cases, %d refused, %d with golden data, %d empty, %d with a "
+                    "dimension of 1, %d with a gradient%s\n",
+                    name, n.n_run, n.n_refused, n.n_golden, n.n_empty, n.n_single, n.n_grads,
                     (*op)->grad ? ", which it has" : "");
             exit(1);
         }

@@ -1,7 +1,7 @@
 /*
  * The loss curve of PyTorch: same starting weights (drawn alike), same data, 20 steps of
- * each optimiser in f32, with groups, clipping by value and averages. At each step Gradus must be
- * no further from PyTorch in f64 than twice PyTorch's own f32 is, plus 1e-6.
+ * each optimiser in f32, with groups, both kinds of clipping and averages. At each step Gradus must
+ * be no further from PyTorch in f64 than twice PyTorch's own f32 is, plus 1e-6.
  * tests/golden/make_curve.py made the numbers.
  */
 #include "base/alloc.h"
@@ -15,15 +15,16 @@ static const struct {
     const char *name;
     gr_optim_kind kind;
     bool nesterov, grouped;
-    double clip_value, ema_decay;
+    double clip_value, clip_norm, ema_decay;
 } kinds[] = {
-    { "sgd", GR_OPTIM_SGD, false, false, 0, 0 },
-    { "adamw", GR_OPTIM_ADAMW, false, false, 0, 0 },
-    { "adam", GR_OPTIM_ADAM, false, false, 0, 0 },
-    { "nesterov", GR_OPTIM_SGD, true, false, 0, 0 },
-    { "clip_value", GR_OPTIM_SGD, false, false, 0.01, 0 },
-    { "groups", GR_OPTIM_ADAMW, false, true, 0, 0 },
-    { "ema", GR_OPTIM_SGD, false, false, 0, 0.75 },
+    { "sgd", GR_OPTIM_SGD, false, false, 0, 0, 0 },
+    { "adamw", GR_OPTIM_ADAMW, false, false, 0, 0, 0 },
+    { "adam", GR_OPTIM_ADAM, false, false, 0, 0, 0 },
+    { "nesterov", GR_OPTIM_SGD, true, false, 0, 0, 0 },
+    { "clip_value", GR_OPTIM_SGD, false, false, 0.01, 0, 0 },
+    { "clip_norm", GR_OPTIM_SGD, false, false, 0, 0.25, 0 },
+    { "groups", GR_OPTIM_ADAMW, false, true, 0, 0, 0 },
+    { "ema", GR_OPTIM_SGD, false, false, 0, 0, 0.75 },
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -45,6 +46,7 @@ static job make_job(size_t k)
         c.optim.n_groups = 1;
     }
     c.clip_value = kinds[k].clip_value;
+    c.clip_norm = kinds[k].clip_norm;
     c.ema_decay = kinds[k].ema_decay;
     j.c = c;
     return j;
