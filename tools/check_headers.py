@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that every header stands alone: it compiles as the only content of a file, in
-C and in C++ (nvcc reads headers as C++), and may be included twice.
+C and in C++ (nvcc reads headers as C++), and may be included twice. Checks, too, that every
+function of a public header has a comment: before it, or before the group of lines it is in.
 
 usage: check_headers.py [--cc CC] [--cxx CXX] ROOT
        check_headers.py [--cc CC] [--cxx CXX] --self-test
@@ -49,6 +50,23 @@ def headers(root):
             for name in sorted(names):
                 if name.endswith(".h") and not name.endswith("_body.h"):
                     yield os.path.relpath(os.path.join(where, name), base), os.path.join(where, name)
+
+
+def undocumented(root):
+    """One line for each GR_API function in a group of lines that has no comment up to it."""
+    base = os.path.join(root, "include")
+    errors = []
+    for where, _, names in sorted(os.walk(base)):
+        for name in sorted(names):
+            path = os.path.join(where, name)
+            with open(path, encoding="utf-8") as f:
+                lines = f.read().split("\n")
+            said = False
+            for number, line in enumerate(lines, 1):
+                said = bool(line.strip()) and (said or "*/" in line)
+                if line.startswith("GR_API") and not said:
+                    errors.append(f"{path}:{number}: no comment says what this is: {line}")
+    return errors
 
 
 def compile_one(root, compiler, language, text):
@@ -100,7 +118,28 @@ def self_test(compilers):
         named = [re.search(r"alone as (\S+):", e).group(1) for e in got]
         if named != want:
             sys.exit(f"self-test: got {got}, expected {want} for:\n{text}")
-    print(f"{len(cases)} cases as expected")
+    n_comments = self_test_comments()
+    print(f"{len(cases) + n_comments} cases as expected")
+
+
+def self_test_comments():
+    cases = [
+        ("GR_API int f(void);\n", 1),
+        ("/* It. */\nGR_API int f(void);\n", 0),
+        ("GR_API int f(void); /* It. */\n", 0),
+        ("/* Both. */\n#define g() f()\nGR_API int f(\n    void);\nGR_API int h(void);\n", 0),
+        ("/* A section. */\n\nGR_API int f(void);\n", 1),
+        ("/* It. */\nGR_API int f(void);\n\nGR_API int h(void);\n", 1),
+    ]
+    for text, want in cases:
+        with tempfile.TemporaryDirectory() as root:
+            os.makedirs(os.path.join(root, "include/gradus"))
+            with open(os.path.join(root, "include/gradus/a.h"), "w", encoding="utf-8") as f:
+                f.write(text)
+            got = undocumented(root)
+        if len(got) != want:
+            sys.exit(f"self-test: got {got}, expected {want} for:\n{text}")
+    return len(cases)
 
 
 def main():
@@ -117,6 +156,7 @@ def main():
     if not a.root:
         args.error("no root folder given")
     errors, n = check(a.root, compilers)
+    errors += undocumented(a.root)
     print("\n".join(errors) if errors else f"{n} headers stand alone in C and C++")
     sys.exit(1 if errors else 0)
 

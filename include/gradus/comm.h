@@ -94,10 +94,11 @@ typedef struct gr_pg_config {
 
 /* The group that the environment describes: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
  * as gradrun and torchrun set them; without them a group of one. Half-set environments
- * are GR_ERR_ARG and name the missing variable. Collective over the job. */
+ * are GR_ERR_ARG and name the missing variable. Collective over the job. Caller owns *out. */
 GR_API gr_status gr_pg_create(gr_pg **out, const gr_pg_config *config) GR_MUST_CHECK;
 
-/* n ranks inside one process, for tests and examples: out[r] is for rank r's thread. */
+/* n ranks inside one process, for tests and examples: out[r] is for rank r's thread, which
+ * destroys it. Called once, not collective. */
 GR_API gr_status gr_pg_create_threads(gr_pg **out, int n, const gr_pg_config *config) GR_MUST_CHECK;
 
 /* Accepts NULL. Tells peers that this rank is gone. */

@@ -141,6 +141,7 @@ typedef enum gr_format {
         GR_FORMAT_COUNT
 } gr_format;
 
+/* "npy": the name in settings; static. Any thread. */
 GR_API const char *gr_format_name(gr_format f);
 /* GR_ERR_ARG names the nearest. */
 GR_API gr_status gr_format_find(const char *name, gr_format *out) GR_MUST_CHECK;
@@ -240,7 +241,10 @@ GR_API void gr_division_fini(gr_division *d);
  * order, or Fortran order where both are the same; others are refused by name. */
 typedef struct gr_array gr_array;
 
+/* GR_ERR_IO when it cannot be mapped, GR_ERR_FORMAT for what is in it; both with the path.
+ * Caller owns *out. Any thread. */
 GR_API gr_status gr_array_open(gr_array **out, const char *path) GR_MUST_CHECK;
+/* Accepts NULL. Unmaps: views are gone then. */
 GR_API void gr_array_close(gr_array *a);
 /* Name (the path), type, shape and memory; borrowed from the array, read only. */
 GR_API const gr_named *gr_array_view(const gr_array *a);

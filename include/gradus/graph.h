@@ -42,6 +42,7 @@ typedef struct gr_init {
     double lo, hi; /* TRUNC_NORMAL: nothing lies outside */
 } gr_init;
 
+/* The four kinds; plain values. Uniform is over [from, to). Any thread. */
 GR_API gr_init gr_init_const(double value);
 GR_API gr_init gr_init_uniform(double from, double to);
 GR_API gr_init gr_init_normal(double mean, double std);

@@ -38,6 +38,7 @@ typedef struct gr_window {
 GR_API gr_value *gr_max_pool2d_at(const char *site, gr_graph *g, gr_value *a,
                                   const gr_window *window);
 
+/* The mean of each window; padding counts as zeros unless without_padding is set. */
 #define gr_avg_pool2d(g, a, window) gr_avg_pool2d_at(GR_HERE, g, a, window)
 GR_API gr_value *gr_avg_pool2d_at(const char *site, gr_graph *g, gr_value *a,
                                   const gr_window *window);

@@ -104,10 +104,12 @@ GR_API gr_value *gr_dice_at(const char *site, gr_graph *g, gr_value *logits, gr_
 
 /* ---- distances; a and b broadcast, d = a - b ---- */
 
+/* d^2. */
 #define gr_mse_each(g, a, b) gr_mse_each_at(GR_HERE, g, a, b)
 #define gr_mse(g, a, b)      gr_mean(g, gr_mse_each(g, a, b), GR_AXES_ALL, false)
 GR_API gr_value *gr_mse_each_at(const char *site, gr_graph *g, gr_value *a, gr_value *b);
 
+/* |d|. */
 #define gr_l1_each(g, a, b) gr_l1_each_at(GR_HERE, g, a, b)
 #define gr_l1(g, a, b)      gr_mean(g, gr_l1_each(g, a, b), GR_AXES_ALL, false)
 GR_API gr_value *gr_l1_each_at(const char *site, gr_graph *g, gr_value *a, gr_value *b);

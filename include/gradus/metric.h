@@ -51,6 +51,7 @@ typedef enum gr_class_metric {
     GR_METRIC_DICE
 } gr_class_metric;
 
+/* Of class c, from 0 to before n, in a confusion matrix. */
 GR_API double gr_metric_of_class(const double *matrix, int n, int c, gr_class_metric metric);
 
 /* The plain ("macro") mean over the classes that are there; NaN when none is. */
@@ -97,7 +98,9 @@ GR_API double gr_metric_auc_error(const double *histogram, int bins);
 
 /* ---- distances: { sum of |a - b|, sum of (a - b)^2, count } ---- */
 
+/* Adds `count` pairs; what is not finite shows in the sums. */
 GR_API void gr_metric_error_add(double counts[3], const float *a, const float *b, int64_t count);
+/* The means; NaN of nothing. */
 GR_API double gr_metric_mae(const double counts[3]);
 GR_API double gr_metric_mse(const double counts[3]);
 

@@ -105,9 +105,11 @@ typedef struct gr_transformer_opts {
     bool xavier;           /* linear1, linear2 and out_proj start xavier-uniform with zero biases */
 } gr_transformer_opts;
 
+/* x [b, n, d] -> the same shape. Parameters are called as PyTorch does, "<name>.linear1.weight". */
 #define gr_encoder_layer(g, name, x, opts) gr_encoder_layer_at(GR_HERE, g, name, x, opts)
 GR_API gr_value *gr_encoder_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                                      const gr_transformer_opts *opts);
+/* The same with attention to memory [b, nk, d] between the two parts. */
 #define gr_decoder_layer(g, name, x, memory, opts) \
     gr_decoder_layer_at(GR_HERE, g, name, x, memory, opts)
 GR_API gr_value *gr_decoder_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,

@@ -86,6 +86,7 @@ typedef enum gr_tree_type {
 /* The value of a TREE key; NULL when there is none. */
 GR_API const gr_tree *gr_settings_tree(const gr_settings *s, const char *key);
 
+/* t is not NULL; borrowed from the settings like all trees here. */
 GR_API gr_tree_type gr_tree_kind(const gr_tree *t);
 /* Entries of a list or map, in the order of the file; 0 for others. */
 GR_API int gr_tree_count(const gr_tree *t);

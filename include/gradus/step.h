@@ -112,7 +112,10 @@ typedef struct gr_step_config {
             GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false, GR_F32, GR_LOSS_LOCAL          \
     }
 
-/* Opens the device. The trace runs at the first plan. Caller owns *out. */
+/* Opens the device. The trace runs at the first plan. GR_ERR_ARG names the setting that makes no
+ * sense, GR_ERR_DEVICE a device that is not there. Caller owns *out; destroy accepts NULL. What
+ * config points to is copied, but for pg, user and dump_arg, which must last. Several ranks on
+ * GPUs: collective, because their group is made here. */
 GR_API gr_status gr_step_create(gr_step **out, const gr_step_config *config) GR_MUST_CHECK;
 GR_API void gr_step_destroy(gr_step *s);
 

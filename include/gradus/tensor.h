@@ -42,7 +42,9 @@ typedef struct gr_shape {
     int64_t dim[GR_MAX_DIMS];
 } gr_shape;
 
+/* "f32"; static. Any thread, as the next two. */
 GR_API const char *gr_dtype_name(gr_dtype t);
+/* Of one element. */
 GR_API size_t gr_dtype_bytes(gr_dtype t);
 GR_API bool gr_dtype_is_float(gr_dtype t);
 
@@ -86,12 +88,15 @@ typedef struct gr_named {
  */
 typedef struct gr_snapshot gr_snapshot;
 
+/* An empty one. GR_ERR_NOMEM. Caller owns *out; destroy accepts NULL and frees all tensors. */
 GR_API gr_status gr_snapshot_create(gr_snapshot **out) GR_MUST_CHECK;
 GR_API void gr_snapshot_destroy(gr_snapshot *s);
 
-/* Adds a tensor of zeroed memory and lends it in *mem. Names are unique. */
+/* Adds a tensor of zeroed memory and lends it in *mem. GR_ERR_ARG for a name that is there
+ * already or a shape that gr_shape_check() refuses; GR_ERR_NOMEM. */
 GR_API gr_status gr_snapshot_add(gr_snapshot *s, const char *name, gr_dtype t, gr_shape shape,
                                  void **mem) GR_MUST_CHECK;
+/* Tensors, in the order they were added; i from 0 to before the count. Borrowed. */
 GR_API int gr_snapshot_count(const gr_snapshot *s);
 GR_API const gr_named *gr_snapshot_at(const gr_snapshot *s, int i);
 /* NULL when there is none of that name. */
@@ -99,6 +104,7 @@ GR_API const gr_named *gr_snapshot_find(const gr_snapshot *s, const char *name);
 
 /* Text entries ("gradus.step" = "120"); setting a key again replaces it. */
 GR_API gr_status gr_snapshot_set(gr_snapshot *s, const char *key, const char *text) GR_MUST_CHECK;
+/* NULL when there is none. Borrowed until the key is set again. */
 GR_API const char *gr_snapshot_get(const gr_snapshot *s, const char *key);
 GR_API int gr_snapshot_n_texts(const gr_snapshot *s);
 GR_API void gr_snapshot_text_at(const gr_snapshot *s, int i, const char **key, const char **text);
