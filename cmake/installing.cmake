@@ -4,7 +4,7 @@
 set(CMAKE_INSTALL_LIBDIR lib CACHE PATH "Libraries, relative to the prefix")
 include(GNUInstallDirs)
 
-set(gr_requires jansson libprotobuf-c libpng libjpeg zlib yaml-0.1)
+set(gr_requires "jansson libprotobuf-c libpng libjpeg zlib yaml-0.1")
 set(gr_libs_private "-lpthread -lm -ldl")
 if(GR_HAVE_ONEDNN)
   set(gr_libs_private "-ldnnl ${gr_libs_private}")
