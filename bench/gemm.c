@@ -1,17 +1,21 @@
 /*
- * Matrix products: GF/s of every CPU kernel of matmul on the products of one training
- * step of an MLP 784-512-512-10 with batch 128, beside the peak of one core.
+ * Matrix products: GF/s of every CPU kernel of matmul, beside the peak of one core, on the
+ * products of one training step
+ *
+ *   mlp    of an MLP 784-512-512-10 with batch 128, f32
+ *   layer  of a transformer layer of 384 with 1024 tokens, bf16
  *
  *   warm  the product again and again: operands lie in the nearest cache that holds them
  *   cold  8 MiB of other memory was read in between, as the rest of a step does
  *
  * Kernels take turns, and the best of many rounds counts: on a shared machine the rest is
- * the neighbours. Usage: gemm [--threads N] [--rounds N]
+ * the neighbours. Usage: gemm [--of mlp|layer] [--threads N] [--rounds N]
  */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/option.h"
 #include "gradus/ops.h"
+#include "op/element.h"
 #include "op/matmul/matmul.h"
 #include "peak.h"
 
@@ -28,13 +32,35 @@ typedef struct product {
     bool trans_a, trans_b;
 } product;
 
-static const product products[] = {
-    { "x W1'", 128, 512, 784, false, true },        { "h1 W2'", 128, 512, 512, false, true },
-    { "h2 W3'", 128, 10, 512, false, true },        { "dW3 = d3' h2", 10, 512, 128, true, false },
-    { "dh2 = d3 W3", 128, 512, 10, false, false },  { "dW2 = d2' h1", 512, 512, 128, true, false },
-    { "dh1 = d2 W2", 128, 512, 512, false, false }, { "dW1 = d1' x", 512, 784, 128, true, false },
+static const product mlp[] = {
+    { "x W1'", 128, 512, 784, false, true },
+    { "h1 W2'", 128, 512, 512, false, true },
+    { "h2 W3'", 128, 10, 512, false, true },
+    { "dW3 = d3' h2", 10, 512, 128, true, false },
+    { "dh2 = d3 W3", 128, 512, 10, false, false },
+    { "dW2 = d2' h1", 512, 512, 128, true, false },
+    { "dh1 = d2 W2", 128, 512, 512, false, false },
+    { "dW1 = d1' x", 512, 784, 128, true, false },
+    { 0 },
 };
-#define N_PRODUCTS ((int)(sizeof(products) / sizeof(products[0])))
+
+static const product layer[] = {
+    { "x Wqkv'", 1024, 1152, 384, false, true },
+    { "h Wo'", 1024, 384, 384, false, true },
+    { "x W1'", 1024, 1536, 384, false, true },
+    { "h W2'", 1024, 384, 1536, false, true },
+    { "dqkv Wqkv", 1024, 384, 1152, false, false },
+    { "do Wo", 1024, 384, 384, false, false },
+    { "d1 W1", 1024, 384, 1536, false, false },
+    { "d2 W2", 1024, 1536, 384, false, false },
+    { "dqkv' x", 1152, 384, 1024, true, false },
+    { "do' h", 384, 384, 1024, true, false },
+    { "d1' x", 1536, 384, 1024, true, false },
+    { "d2' h", 384, 1536, 1024, true, false },
+    { 0 },
+};
+
+enum { OF_MLP, OF_LAYER };
 
 typedef struct subject {
     const gr_kernel *kernel; /* NULL: it declined */
@@ -46,6 +72,7 @@ typedef struct subject {
 typedef struct bench {
     gr_pool *pool;
     int64_t n_threads, n_rounds;
+    int of;
     volatile float *sweep;
     const char *names[MAX_KERNELS];
     int n_kernels;
@@ -132,7 +159,8 @@ static gr_status run_product(bench *b, const product *p)
 {
     gr_shape sa = p->trans_a ? GR_SHAPE(p->k, p->m) : GR_SHAPE(p->m, p->k);
     gr_shape sb = p->trans_b ? GR_SHAPE(p->n, p->k) : GR_SHAPE(p->k, p->n);
-    const gr_named feeds[] = { { "a", GR_F32, sa, NULL }, { "b", GR_F32, sb, NULL } };
+    const gr_dtype t = b->of == OF_MLP ? GR_F32 : GR_BF16;
+    const gr_named feeds[] = { { "a", t, sa, NULL }, { "b", t, sb, NULL } };
     subject subjects[MAX_KERNELS];
     gr_vars *vars;
     gr_graph *g;
@@ -145,13 +173,13 @@ static gr_status run_product(bench *b, const product *p)
     y = gr_matmul_t(g, gr_input(g, "a"), gr_input(g, "b"), p->trans_a, p->trans_b);
     GR_TRY(gr_graph_status(g));
     for (int i = 0; i < 3; i++) {
-        size_t n = gr_value_bytes(i < 2 ? y->node->src[i] : y) / sizeof(float);
+        const gr_value *v = i < 2 ? y->node->src[i] : y;
 
-        mem[i] = gr_malloc_aligned(n * sizeof(float));
+        mem[i] = gr_malloc_aligned(gr_value_bytes(v));
         if (!mem[i])
             return GR_ERR_NOMEM;
-        for (size_t e = 0; e < n; e++)
-            ((float *)mem[i])[e] = (float)(e % 7) - 3;
+        for (int64_t e = 0; e < gr_shape_count(&v->shape); e++)
+            gr_element_put_f64(mem[i], v->dtype, e, (double)(e % 7) - 3);
     }
     for (int k = 0; k < b->n_kernels; k++) {
         GR_TRY(prepare(b, y->node, &subjects[k], k));
@@ -190,8 +218,8 @@ static gr_status run(bench *b)
         printf("   %22s", k->name);
     }
     printf("\n");
-    for (int i = 0; i < N_PRODUCTS; i++)
-        GR_TRY(run_product(b, &products[i]));
+    for (const product *p = b->of == OF_MLP ? mlp : layer; p->name; p++)
+        GR_TRY(run_product(b, p));
     printf("%-32s", "all that it took");
     for (int k = 0; k < b->n_kernels; k++)
         if (b->flops[k] == 0)
@@ -209,6 +237,7 @@ int main(int argc, char **argv)
 {
     bench b = { .n_threads = 1, .n_rounds = 200 };
     const gr_option table[] = {
+        { "of", GR_OPTION_CHOICE, &b.of, 0, 0, "mlp|layer", NULL, "whose products" },
         { "threads", GR_OPTION_INT, &b.n_threads, 1, 1024, NULL, "N", "size of the thread pool" },
         { "rounds", GR_OPTION_INT, &b.n_rounds, 1, 1e6, NULL, "N",
           "measurements, the best counts" },

@@ -170,6 +170,7 @@ static void run_block(slice *s, int64_t hold, int64_t pass, const char *held)
     b.tiles_l = gr_amx_tiles(p->hold_left ? n_hold : n_pass);
     b.tiles_r = gr_amx_tiles(p->hold_left ? n_pass : n_hold);
     b.stream_left = p->hold_left && s->panel_bytes <= L1_BYTES;
+    b.stream_right = !p->hold_left && s->panel_bytes <= L1_BYTES;
     feed_pending(s, b.tiles_l == 2 && b.tiles_r == 2);
     if (p->is_f32)
         gr_amx_block_f32(&b, &s->feed);

@@ -89,7 +89,8 @@ typedef struct gr_amx_feed {
 typedef struct gr_amx_block {
     const char *l, *r;
     int tiles_l, tiles_r;
-    bool stream_left; /* the right side is in L1 and should stay there */
+    bool stream_left;  /* the right side is in L1 and should stay there */
+    bool stream_right; /* likewise the left side */
     int64_t n_steps;
     float *c; /* 32 x 32, 64-byte aligned */
     bool add; /* to what c holds */

@@ -20,6 +20,7 @@
 
 #define HOLD_BYTES ((int64_t)1 << 20) /* half of a 2 MiB L2 */
 #define K_MAX      1024               /* longest pass: a panel is 192 KiB */
+#define K_LOW      512                /* of bf16, if there must be several: a panel stays in L1 */
 
 /* Cycles of a step of k: packing a panel to hold, packing one that passes, and 32 x 32
  * products. A whole product below the last runs in one thread. */
@@ -137,7 +138,8 @@ static void choose_blocks(gr_amx_plan *p, int64_t panel_bytes, int n_threads)
 
 static void lay_out(gr_amx_plan *p, int n_threads)
 {
-    int64_t n_passes = max64(div_up(p->d.k, K_MAX), 1), panel;
+    const int64_t k_most = p->is_f32 || p->d.k <= K_MAX ? K_MAX : K_LOW;
+    int64_t n_passes = max64(div_up(p->d.k, k_most), 1), panel;
 
     p->k_block = max64(div_up(div_up(p->d.k, n_passes), GR_AMX_K), 1) * GR_AMX_K;
     panel = p->k_block / GR_AMX_K * gr_amx_step_bytes(p->is_f32, 2);

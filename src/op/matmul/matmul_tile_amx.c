@@ -137,14 +137,16 @@ INLINE void serve(served *s, const int group, const bool is_f32)
 
 #define TILE_AT(side, n, part, i)    ((side) + ((n) * (part) + (i)) * GR_AMX_TILE)
 #define LOAD(tile, side, n, part, i) _tile_loadd(tile, TILE_AT(side, n, part, i), 64)
-/* Past L1, where it would push out what is used again. */
-#define LOAD_LEFT(tile, part, i)                                  \
-    do {                                                          \
-        if (stream)                                               \
-            _tile_stream_loadd(tile, TILE_AT(l, 2, part, i), 64); \
-        else                                                      \
-            _tile_loadd(tile, TILE_AT(l, 2, part, i), 64);        \
+/* `past` L1, where it would push out what is used again. */
+#define LOAD_SIDE(tile, side, past, part, i)                         \
+    do {                                                             \
+        if (past)                                                    \
+            _tile_stream_loadd(tile, TILE_AT(side, 2, part, i), 64); \
+        else                                                         \
+            _tile_loadd(tile, TILE_AT(side, 2, part, i), 64);        \
     } while (0)
+#define LOAD_LEFT(tile, part, i)  LOAD_SIDE(tile, l, stream_l, part, i)
+#define LOAD_RIGHT(tile, part, i) LOAD_SIDE(tile, r, stream_r, part, i)
 #define STORE(tile, i, j) \
     _tile_stored(tile, b->c + 16 * ((i)*GR_AMX_LINES + (j)), GR_AMX_LINES * sizeof(float))
 #define FETCH(tile, i, j) \
@@ -173,16 +175,17 @@ INLINE void serve(served *s, const int group, const bool is_f32)
     } while (0)
 #define NEW_RIGHT(part, group)    \
     do {                          \
-        LOAD(6, r, 2, part, 0);   \
+        LOAD_RIGHT(6, part, 0);   \
         MULTIPLY(0, 4, 6);        \
         MULTIPLY(2, 5, 6);        \
-        LOAD(7, r, 2, part, 1);   \
+        LOAD_RIGHT(7, part, 1);   \
         MULTIPLY(1, 4, 7);        \
         MULTIPLY(3, 5, 7);        \
         serve(&s, group, is_f32); \
     } while (0)
 
-INLINE void block_full(const gr_amx_block *b, gr_amx_feed *f, const bool is_f32, const bool stream)
+INLINE void block_full(const gr_amx_block *b, gr_amx_feed *f, const bool is_f32,
+                       const bool stream_l, const bool stream_r)
 {
     const int64_t step = gr_amx_step_bytes(is_f32, 2);
     const char *l = b->l, *r = b->r;
@@ -195,17 +198,25 @@ INLINE void block_full(const gr_amx_block *b, gr_amx_feed *f, const bool is_f32,
     BEGIN(3, 1, 1);
     for (int64_t n = b->n_steps; n > 0; n--, l += step, r += step) {
         serve_step(&s, f, is_f32);
-        LOAD_LEFT(4, 0, 0);
-        LOAD_LEFT(5, 0, 1);
         if (is_f32) {
+            LOAD_LEFT(4, 0, 0);
+            LOAD_LEFT(5, 0, 1);
             NEW_RIGHT(2, 0);
             NEW_RIGHT(1, 1);
             NEW_LEFT(1, 2);
             NEW_RIGHT(0, 3);
             NEW_LEFT(0, 4);
             NEW_LEFT(2, 5);
-        } else {
-            NEW_RIGHT(0, 0);
+        } else { /* four loads for four products: none waits for two of them in a row */
+            LOAD_RIGHT(6, 0, 0);
+            LOAD_LEFT(4, 0, 0);
+            MULTIPLY(0, 4, 6);
+            LOAD_RIGHT(7, 0, 1);
+            MULTIPLY(1, 4, 7);
+            LOAD_LEFT(5, 0, 1);
+            MULTIPLY(2, 5, 6);
+            MULTIPLY(3, 5, 7);
+            serve(&s, 0, is_f32);
         }
     }
     serve_close(&s, f, is_f32);
@@ -281,9 +292,11 @@ INLINE void block_any(const gr_amx_block *b, gr_amx_feed *f, const bool is_f32)
     if (b->tiles_l < 2 || b->tiles_r < 2)
         block_edge(b, is_f32);
     else if (b->stream_left)
-        block_full(b, f, is_f32, true);
+        block_full(b, f, is_f32, true, false);
+    else if (b->stream_right)
+        block_full(b, f, is_f32, false, true);
     else
-        block_full(b, f, is_f32, false);
+        block_full(b, f, is_f32, false, false);
     MEMORY_IS_WRITTEN;
 }
 
