@@ -1,9 +1,11 @@
 /*
  * Several ranks give what one rank with the joint batch gives: exactly, on data whose
- * sums are exact; and every rank that differs is refused before step 1.
+ * sums are exact; they allocate nothing later; and every rank that differs is refused before
+ * step 1.
  */
 #include <pthread.h>
 
+#include "base/alloc.h"
 #include "check.h"
 #include "step/world.h"
 
@@ -196,6 +198,49 @@ static void other_config(gr_step_config *c)
     c->config_text = "epochs: 3\nbatch: 9\n";
 }
 
+/* The count is of the whole process, so of both ranks: between barriers nobody else works. */
+static void count_allocations(gr_pg *pg, void *config)
+{
+    gr_step_config c = *(gr_step_config *)config;
+    batch *b = malloc(sizeof(*b));
+    gr_step *s;
+    long before;
+
+    c.pg = pg;
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    batch_fill(b, false, 0, 0, 16);
+    for (int i = 0; i < 2 * c.accumulate; i++)
+        GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.1));
+    GR_CHECK_OK(gr_pg_barrier(pg));
+    before = gr_alloc_count();
+    GR_CHECK_OK(gr_pg_barrier(pg));
+    for (int i = 0; i < 6; i++)
+        GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.1));
+    GR_CHECK_OK(gr_pg_barrier(pg));
+    GR_CHECK_EQ(gr_alloc_count() - before, 0);
+    GR_CHECK_OK(gr_pg_barrier(pg));
+    gr_step_destroy(s);
+    free(b);
+}
+
+static void test_later_steps_allocate_nothing(const char *without)
+{
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+
+    c.trace = trace_mlp;
+    c.device = "cpu";
+    c.amp = GR_AMP_F16;
+    c.accumulate = 2;
+    c.clip_norm = 1;
+    c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
+    c.first_bucket_bytes = 64;
+    c.bucket_bytes = 512;
+    c.without = without;
+    GR_CHECK_EQ(setenv("GR_COMMON_FROM", "0", 1), 0); /* small models, too */
+    each_rank(2, count_allocations, &c);
+    GR_CHECK_EQ(unsetenv("GR_COMMON_FROM"), 0);
+}
+
 int main(void)
 {
     test_equals_joint_batch(2, 1, GR_OPTIM_SGD);
@@ -205,6 +250,8 @@ int main(void)
     test_equals_joint_batch(2, 2, GR_OPTIM_ADAMW);
     test_mlp_is_close(2);
     test_mlp_is_close(3);
+    test_later_steps_allocate_nothing(NULL);
+    test_later_steps_allocate_nothing("common");
     expect_difference(other_seed, (const char *const[]){ "seed", "12345", "rank 1" });
     expect_difference(other_clip, (const char *const[]){ "optimiser", "clip norm 2.5", "rank 1" });
     expect_difference(other_zero, (const char *const[]){ "'zero'", "rank 0 has '0'", "rank 1" });
