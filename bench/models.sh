@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Training steps of five networks on the CPU, Gradus beside PyTorch, in turn, so that
-# whatever else the machine does meets both alike. For each: milliseconds (medians), how
-# many times as fast, the share of the measured FMA peak, and the peak memory of both.
+# Training steps of five networks on the CPU, Gradus beside PyTorch and one thread beside
+# several, in turn, so that whatever else the machine does meets all alike. For each:
+# milliseconds (medians), how many times as fast as PyTorch and as the first number of threads,
+# the share of the measured FMA peak, and the peak memory of both.
 #
 # PYTHON=... chooses the interpreter whose PyTorch is measured; without one only gradus is.
 #
@@ -23,40 +24,51 @@ has_torch=1
 # Threads that spin while they wait slow down everybody when cores are short.
 export OMP_WAIT_POLICY=PASSIVE
 
-field() { awk -v key="$1:" '$1 == key { print $2 }'; }
-median() { tr ' ' '\n' <<<"$*" | sort -g | awk '{ x[NR] = $1 } END {
+field() { awk -v key="$1:" '$1 == key { print $2 }' "$2"; }
+median() { sort -g "$@" | awk '{ x[NR] = $1 } END {
     print NR ? (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 : "" }'; }
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# one_round THREADS: adds a time of each side to $tmp/THREADS.ours and .theirs.
+one_round() {
+    local n=$steps at=$tmp/$1
+    [ "$model" != mlp ] || n=$((steps * 50))
+    "$bin/gradus" bench step "$model" --device cpu --amp "$amp" --threads "$1" --starts 0 \
+        --steps "$n" >"$at.text"
+    field step_ms "$at.text" >>"$at.ours"
+    [ "$has_torch" = 1 ] || return 0
+    # Some PyTorch builds die in bf16 products on machines that hide AMX.
+    if "$python" bench/models_torch.py "$model" --amp "$amp" --threads "$1" --steps "$n" \
+        >"$at.other" 2>/dev/null; then
+        field step_ms "$at.other" >>"$at.theirs"
+    fi
+}
+
+# row THREADS FIRST: FIRST is the time with the first number of threads.
+row() {
+    local at=$tmp/$1
+    touch "$at.theirs" "$at.other"
+    awk -v m="$model" -v p="$amp" -v t="$1" -v a="$(median "$at.ours")" \
+        -v b="$(median "$at.theirs")" -v first="$2" -v f="$(field floor_ms "$at.text")" \
+        -v r="$(field peak_mb "$at.text")" -v mem="$(field peak_mb "$at.other")" 'BEGIN {
+        printf "%-12s %-5s %-7d %11.3f %11s %7s %8.2f %10.2f %6.0f%% %8s %8s\n", m, p, t, a,
+            b == "" ? "-" : sprintf("%.3f", b), b == "" ? "-" : sprintf("%.2f", b / a), first / a,
+            f, 100 * f / a / t, r, mem }'
+}
 
 echo "machine: $(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo), $(nproc) core(s)"
 "$bin/gradus" version
-[ "$has_torch" = 1 ] && "$python" -c 'import torch; print("PyTorch", torch.__version__)'
-printf '%-12s %-5s %-7s %11s %11s %7s %10s %7s %8s %8s\n' model amp threads 'gradus ms' \
-    'torch ms' ratio 'floor ms' '% peak' 'gr MB' 'torch MB'
+[ "$has_torch" = 0 ] || "$python" -c 'import torch; print("PyTorch", torch.__version__)'
+printf '%-12s %-5s %-7s %11s %11s %7s %8s %10s %7s %8s %8s\n' model amp threads 'gradus ms' \
+    'torch ms' ratio speed-up 'floor ms' '% peak' 'gr MB' 'torch MB'
+read -r -a counts <<<"${THREADS:-1 2}"
 for model in "${models[@]}"; do
     for amp in ${AMP:-none bf16}; do
-        for threads in ${THREADS:-1 2}; do
-            n=$steps
-            [ "$model" != mlp ] || n=$((steps * 50))
-            ours=() theirs=() memory=
-            for ((i = 0; i < rounds; i++)); do
-                text=$("$bin/gradus" bench step "$model" --device cpu --amp "$amp" \
-                    --threads "$threads" --starts 0 --steps "$n")
-                ours+=("$(field step_ms <<<"$text")")
-                if [ "$has_torch" = 1 ]; then
-                    # Some PyTorch builds die in bf16 products on machines that hide AMX.
-                    other=$("$python" bench/models_torch.py "$model" --amp "$amp" \
-                        --threads "$threads" --steps "$n" 2>/dev/null) || other=
-                    [ -z "$other" ] || theirs+=("$(field step_ms <<<"$other")")
-                    memory=$(field peak_mb <<<"$other")
-                fi
-            done
-            a=$(median "${ours[@]}")
-            b=$([ ${#theirs[@]} -eq 0 ] || median "${theirs[@]}")
-            awk -v m="$model" -v p="$amp" -v t="$threads" -v a="$a" -v b="$b" -v mem="$memory" \
-                -v f="$(field floor_ms <<<"$text")" -v r="$(field peak_mb <<<"$text")" 'BEGIN {
-                printf "%-12s %-5s %-7d %11.3f %11s %7s %10.2f %6.0f%% %8s %8s\n", m, p, t, a,
-                    b == "" ? "-" : sprintf("%.3f", b), b == "" ? "-" : sprintf("%.2f", b / a), f,
-                    100 * f / a / t, r, mem }'
+        rm -f "$tmp"/*
+        for ((i = 0; i < rounds; i++)); do
+            for threads in "${counts[@]}"; do one_round "$threads"; done
         done
+        for threads in "${counts[@]}"; do row "$threads" "$(median "$tmp/${counts[0]}.ours")"; done
     done
 done
