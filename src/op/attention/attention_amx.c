@@ -19,15 +19,11 @@
 #include "op/matmul/matmul_row_body.h"
 
 #include "op/attention/attention_soft_body.h"
+#include "op/count.h"
 
 #include <string.h>
 
 /* ---- sides ---- */
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static gr_amx_side side_of(const gr_flash *f, const gr_flash_rows *m, bool is_left, bool by_rows)
 {
@@ -45,7 +41,7 @@ static void pack(const gr_flash *f, char *dst, int64_t panel, gr_amx_side s, int
     const int64_t next = GR_AMX_LINES * s.step_line * (f->is_f32 ? 4 : 2);
 
     for (int64_t i = 0; i < n_lines; i += GR_AMX_LINES) {
-        (void)gr_amx_pack(dst, &s, (int)min64(n_lines - i, GR_AMX_LINES), 0, n_k);
+        (void)gr_amx_pack(dst, &s, (int)gr_min64(n_lines - i, GR_AMX_LINES), 0, n_k);
         s.src = (const char *)s.src + next;
         dst += panel;
     }
@@ -85,7 +81,7 @@ static void product(const gr_flash *f, const gr_flash_product *p)
                        .add = p->add };
 
     for (int64_t i = 0; i < p->lines; i += GR_AMX_LINES) {
-        b.tiles_l = gr_amx_tiles((int)min64(p->lines - i, GR_AMX_LINES));
+        b.tiles_l = gr_amx_tiles((int)gr_min64(p->lines - i, GR_AMX_LINES));
         if (f->is_f32)
             gr_amx_block_f32(&b, &nothing);
         else

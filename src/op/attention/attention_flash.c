@@ -17,15 +17,11 @@
 #include "op/attention/attention_flash.h"
 #include "base/deal.h"
 #include "base/half.h"
+#include "op/count.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- what both directions use ---- */
 
@@ -107,7 +103,7 @@ static void turn_bias(const gr_flash_place *p, float *dst, int64_t key, int64_t 
 
 static void fill_bias(const gr_flash_place *p, int64_t key, int64_t q, int64_t n_keys)
 {
-    const int64_t n_q = min64(p->f->d.nq - q, GR_FLASH_COLS);
+    const int64_t n_q = gr_min64(p->f->d.nq - q, GR_FLASH_COLS);
     const int64_t *step = p->f->d.bias_step;
 
     if (n_q < GR_FLASH_COLS)
@@ -116,7 +112,7 @@ static void fill_bias(const gr_flash_place *p, int64_t key, int64_t q, int64_t n
         for (int64_t r = 0; r < n_keys; r += 16)
             for (int64_t i = 0; i < n_q; i += 16)
                 turn_bias(p, p->bias + r * GR_FLASH_COLS + i, key + r, q + i,
-                          (int)min64(n_keys - r, 16), (int)min64(n_q - i, 16));
+                          (int)gr_min64(n_keys - r, 16), (int)gr_min64(n_q - i, 16));
         return;
     }
     for (int64_t r = 0; r < n_keys; r++)
@@ -128,9 +124,9 @@ void gr_flash_scores_of(const gr_flash_place *p, gr_flash_scores *w, int64_t key
 {
     const gr_flash *f = p->f;
 
-    w->n_rows = w->n_keys = min64(f->d.nk - key, GR_FLASH_KEYS);
+    w->n_rows = w->n_keys = gr_min64(f->d.nk - key, GR_FLASH_KEYS);
     if (f->at->causal)
-        w->n_keys = min64(w->n_keys, q + GR_FLASH_COLS - key);
+        w->n_keys = gr_min64(w->n_keys, q + GR_FLASH_COLS - key);
     w->n_pad = f->e->tiles ? (w->n_keys + 31) / 32 * 32 : w->n_keys;
     w->n_rows = f->e->tiles ? (w->n_rows + 31) / 32 * 32 : w->n_rows;
     w->ahead = key - q;
@@ -222,7 +218,7 @@ static panel panel_at(const forward *w, int64_t i)
 static void open_panel(const forward *w, const panel *p, int64_t q)
 {
     const gr_flash *f = w->at.f;
-    const gr_flash_rows rows = gr_flash_rows_of(&w->at, 0, q, min64(f->d.nq - q, GR_FLASH_COLS));
+    const gr_flash_rows rows = gr_flash_rows_of(&w->at, 0, q, gr_min64(f->d.nq - q, GR_FLASH_COLS));
 
     f->e->right_rows(f, p->q, &rows, w->at.tmp);
     memset(p->acc, 0, (size_t)(f->d_pad * GR_FLASH_COLS) * sizeof(float));
@@ -243,7 +239,7 @@ static void run_block(const forward *w, const panel *p, int64_t key, int64_t q)
     m.left_step = f->z.left_rows_step;
     m.right_step = GR_FLASH_COLS;
     m.lines = a.in.n_keys;
-    m.cols = min64(f->d.nq - q, GR_FLASH_COLS);
+    m.cols = gr_min64(f->d.nq - q, GR_FLASH_COLS);
     m.k = f->d.d;
     f->e->product(f, &m);
     a.p = f->e->tiles ? w->p : (void *)w->s;
@@ -264,7 +260,7 @@ static void close_panel(forward *w, const panel *p, int64_t q)
 {
     const gr_flash *f = w->at.f;
     const gr_launch *l = w->at.l;
-    const int64_t n = min64(f->d.nq - q, GR_FLASH_COLS), b = w->at.b, h = w->at.h;
+    const int64_t n = gr_min64(f->d.nq - q, GR_FLASH_COLS), b = w->at.b, h = w->at.h;
     const gr_dtype t = l->node->out[0].dtype;
     float *lse = (float *)l->out[1] + (b * f->d.hq + h) * f->d.nq + q, factor[GR_FLASH_COLS];
 
@@ -293,7 +289,7 @@ static void close_panel(forward *w, const panel *p, int64_t q)
 static void run_chunk(forward *w, int64_t first, int64_t end)
 {
     const gr_flash *f = w->at.f;
-    const int64_t q_end = min64(end * GR_FLASH_COLS, f->d.nq);
+    const int64_t q_end = gr_min64(end * GR_FLASH_COLS, f->d.nq);
 
     for (int64_t i = first; i < end; i++) {
         const panel p = panel_at(w, i - first);
@@ -301,7 +297,7 @@ static void run_chunk(forward *w, int64_t first, int64_t end)
         open_panel(w, &p, i * GR_FLASH_COLS);
     }
     for (int64_t key = 0; key < f->d.nk; key += GR_FLASH_KEYS) {
-        const int64_t n = min64(f->d.nk - key, GR_FLASH_KEYS);
+        const int64_t n = gr_min64(f->d.nk - key, GR_FLASH_KEYS);
         const gr_flash_rows k = gr_flash_rows_of(&w->at, 1, key, n);
         const gr_flash_rows v = gr_flash_rows_of(&w->at, 2, key, n);
 
@@ -330,7 +326,7 @@ static void run_panels(forward *w, int64_t at, int64_t end)
 
     while (at < end) {
         const int64_t head = at / f->n_panels, first = at % f->n_panels;
-        const int64_t n = min64(min64(f->n_panels - first, end - at), f->chunk);
+        const int64_t n = gr_min64(gr_min64(f->n_panels - first, end - at), f->chunk);
 
         gr_flash_place_at(&w->at, head / f->d.hq, head % f->d.hq);
         run_chunk(w, first, first + n);

@@ -6,15 +6,11 @@
  */
 #include "base/deal.h"
 #include "op/attention/attention_flash.h"
+#include "op/count.h"
 
 #include <string.h>
 
 #define BLOCK_BYTES ((size_t)(GR_FLASH_KEYS * GR_FLASH_COLS) * sizeof(float))
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 bool gr_flash_bias_is_full(const gr_flash *f)
 {
@@ -47,12 +43,12 @@ void gr_flash_bias_put(const gr_flash_place *p, const float *ds, int64_t key, in
                        int64_t q)
 {
     const gr_flash *f = p->f;
-    const int64_t n_q = min64(f->d.nq - q, GR_FLASH_COLS);
+    const int64_t n_q = gr_min64(f->d.nq - q, GR_FLASH_COLS);
     float turned[16 * 16];
 
     for (int64_t r = 0; r < n_keys; r += 16)
         for (int64_t i = 0; i < n_q; i += 16) {
-            const int rows = (int)min64(n_keys - r, 16), cols = (int)min64(n_q - i, 16);
+            const int rows = (int)gr_min64(n_keys - r, 16), cols = (int)gr_min64(n_q - i, 16);
 
             f->e->tile->transpose(ds + r * GR_FLASH_COLS + i, GR_FLASH_COLS, turned, 16, rows,
                                   cols);
@@ -101,7 +97,7 @@ size_t gr_flash_bias_bytes(const gr_flash *f)
 static void add_panel(adder *w, int64_t q)
 {
     const gr_flash *f = w->at.f;
-    const int64_t n = min64(f->d.nq - q, GR_FLASH_COLS);
+    const int64_t n = gr_min64(f->d.nq - q, GR_FLASH_COLS);
     const gr_flash_rows rows = gr_flash_rows_of(&w->at, 0, q, n);
     const gr_flash_rows grads = gr_flash_rows_of(&w->at, 5, q, n);
 
@@ -109,7 +105,7 @@ static void add_panel(adder *w, int64_t q)
     f->e->right_rows(f, w->d_o, &grads, w->at.tmp);
     gr_flash_rows_stats(&w->at, w->lse, w->delta, q);
     for (int64_t key = 0; key < f->d.nk; key += GR_FLASH_KEYS) {
-        const int64_t n_keys = min64(f->d.nk - key, GR_FLASH_KEYS);
+        const int64_t n_keys = gr_min64(f->d.nk - key, GR_FLASH_KEYS);
         const gr_flash_rows k = gr_flash_rows_of(&w->at, 1, key, n_keys);
         const gr_flash_rows v = gr_flash_rows_of(&w->at, 2, key, n_keys);
         gr_flash_backward a = { .ds_plain = w->ds };
@@ -141,7 +137,7 @@ static void put_sums(const adder *w, int64_t q)
 {
     const gr_flash *f = w->at.f;
     const bool by_query = f->d.bias_dim[2] > 1;
-    const int64_t n_q = by_query ? min64(f->d.nq - q, GR_FLASH_COLS) : 1;
+    const int64_t n_q = by_query ? gr_min64(f->d.nq - q, GR_FLASH_COLS) : 1;
 
     for (int64_t i = 0; i < n_q; i++)
         for (int64_t r = 0; r < f->d.bias_dim[3]; r++) {

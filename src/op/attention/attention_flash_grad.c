@@ -21,6 +21,7 @@
  */
 #include "base/deal.h"
 #include "op/attention/attention_flash.h"
+#include "op/count.h"
 #include "op/matmul/matmul_amx.h"
 
 #include <math.h>
@@ -49,21 +50,6 @@ typedef struct backward {
     bool want_kv, want_q, unfit;
 } backward;
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t div_up(int64_t n, int64_t by)
-{
-    return (n + by - 1) / by;
-}
-
 #define BLOCK_BYTES ((size_t)(GR_FLASH_KEYS * GR_FLASH_COLS) * sizeof(float))
 
 /* Floats of dk or dv of a block: panels of 32 columns, each [keys][32]. */
@@ -75,8 +61,8 @@ static int64_t block_sums(const gr_flash *f)
 static void backward_init(backward *w, const gr_flash *f, const gr_launch *l, gr_flash_room *room)
 {
     const int64_t blocks =
-        f->by_head ? f->n_blocks : div_up(f->d.b * f->d.hkv * f->n_blocks, f->n_slices);
-    const size_t n_sums = (size_t)(min64(blocks, f->n_blocks) * block_sums(f));
+        f->by_head ? f->n_blocks : gr_div_up(f->d.b * f->d.hkv * f->n_blocks, f->n_slices);
+    const size_t n_sums = (size_t)(gr_min64(blocks, f->n_blocks) * block_sums(f));
     const size_t groups = (size_t)(f->chunk / GR_FLASH_GROUP), panels = (size_t)f->chunk;
 
     *w = (backward){ 0 };
@@ -119,7 +105,7 @@ size_t gr_flash_grad_bytes(const gr_flash *f)
 void gr_flash_rows_stats(const gr_flash_place *p, float *lse, float *delta, int64_t q)
 {
     const gr_flash *f = p->f;
-    const int64_t n = min64(f->d.nq - q, GR_FLASH_COLS);
+    const int64_t n = gr_min64(f->d.nq - q, GR_FLASH_COLS);
     const gr_flash_rows o = gr_flash_rows_of(p, 3, q, n), d_o = gr_flash_rows_of(p, 5, q, n);
     const float *from =
         (const float *)p->l->src[GR_ATTENTION_LSE] + (p->b * f->d.hq + p->h) * f->d.nq + q;
@@ -142,7 +128,7 @@ void gr_flash_backward_of(const gr_flash_place *p, const gr_flash_pair *x, gr_fl
     m.left_step = f->z.left_rows_step;
     m.right_step = GR_FLASH_COLS;
     m.lines = w->in.n_keys;
-    m.cols = min64(f->d.nq - q, GR_FLASH_COLS);
+    m.cols = gr_min64(f->d.nq - q, GR_FLASH_COLS);
     m.k = f->d.d;
     f->e->product(f, &m);
     m.left = x->v;
@@ -198,7 +184,7 @@ static void add_group(const gr_flash *f, gr_flash_product m, const char *right, 
     for (int64_t c = 0; c < f->d.d; c += GR_FLASH_COLS) {
         const char *panel = right + (size_t)(c / GR_FLASH_COLS) * f->z.right_cols_panel;
 
-        m.cols = min64(f->d.d - c, GR_FLASH_COLS);
+        m.cols = gr_min64(f->d.d - c, GR_FLASH_COLS);
         m.right =
             panel + (f->e->tiles ? lo * gr_amx_step_bytes(f->is_f32, gr_amx_tiles((int)m.cols))
                                  : lo * GR_FLASH_COLS * f->z.right_cols_step * 4);
@@ -211,20 +197,20 @@ static void add_group(const gr_flash *f, gr_flash_product m, const char *right, 
 static void run_group(backward *w, int64_t block, int64_t first, int64_t from, int64_t hi)
 {
     const gr_flash *f = w->at.f;
-    const int64_t key = block * GR_FLASH_KEYS, q_end = min64(hi * GR_FLASH_COLS, f->d.nq);
+    const int64_t key = block * GR_FLASH_KEYS, q_end = gr_min64(hi * GR_FLASH_COLS, f->d.nq);
     const size_t group = (size_t)((from - first) / GR_FLASH_GROUP);
     const int64_t at = (block - w->block_lo) * block_sums(f);
-    const int64_t n_keys = min64(f->d.nk - key, GR_FLASH_KEYS);
+    const int64_t n_keys = gr_min64(f->d.nk - key, GR_FLASH_KEYS);
     gr_flash_product m = { 0 };
     int64_t lo = from;
 
     if (f->at->causal) /* panels whose last query is before the first key see nothing */
-        lo = max64(lo, key / GR_FLASH_COLS);
+        lo = gr_max64(lo, key / GR_FLASH_COLS);
     for (int64_t i = lo; i < hi; i++)
         run_panel(w, key, first, i);
     if (!w->want_kv || lo >= hi)
         return;
-    m.lines = f->e->tiles ? div_up(n_keys, 32) * 32 : n_keys; /* tiles: rows of 0 are there */
+    m.lines = f->e->tiles ? gr_div_up(n_keys, 32) * 32 : n_keys; /* tiles: rows of 0 are there */
     m.k = q_end - lo * GR_FLASH_COLS;
     m.left = w->p_left;
     add_group(f, m, w->d_o_cols + group * f->z.right_cols, lo - from, w->dv + at);
@@ -239,7 +225,7 @@ static void open_chunk(backward *w, int64_t first, int64_t end)
     const gr_flash *f = w->at.f;
 
     for (int64_t i = first; i < end; i++) {
-        const int64_t q = i * GR_FLASH_COLS, n = min64(f->d.nq - q, GR_FLASH_COLS);
+        const int64_t q = i * GR_FLASH_COLS, n = gr_min64(f->d.nq - q, GR_FLASH_COLS);
         const gr_flash_rows rows = gr_flash_rows_of(&w->at, 0, q, n);
         const gr_flash_rows grads = gr_flash_rows_of(&w->at, 5, q, n);
         const size_t at = (size_t)(i - first);
@@ -250,7 +236,7 @@ static void open_chunk(backward *w, int64_t first, int64_t end)
     }
     for (int64_t i = first; w->want_kv && i < end; i += GR_FLASH_GROUP) {
         const int64_t q = i * GR_FLASH_COLS;
-        const int64_t n = min64(f->d.nq - q, GR_FLASH_GROUP * GR_FLASH_COLS);
+        const int64_t n = gr_min64(f->d.nq - q, GR_FLASH_GROUP * GR_FLASH_COLS);
         const gr_flash_rows rows = gr_flash_rows_of(&w->at, 0, q, n);
         const gr_flash_rows grads = gr_flash_rows_of(&w->at, 5, q, n);
         const size_t at = (size_t)((i - first) / GR_FLASH_GROUP) * f->z.right_cols;
@@ -288,7 +274,7 @@ static void put_dq(backward *w, int64_t first, int64_t end)
     fill(factor, (float)f->at->scale * f->scale_out);
     for (int64_t i = first; i < end; i++) {
         float *dq = w->dq + (i - first) * f->d_pad * GR_FLASH_COLS;
-        const int64_t q = i * GR_FLASH_COLS, n = min64(f->d.nq - q, GR_FLASH_COLS);
+        const int64_t q = i * GR_FLASH_COLS, n = gr_min64(f->d.nq - q, GR_FLASH_COLS);
 
         w->unfit = !f->soft->finish(dq, f->d.d, factor) || w->unfit;
         for (int64_t c = 0; c < f->d_pad; c += 16)
@@ -304,11 +290,11 @@ static void put_dq(backward *w, int64_t first, int64_t end)
 static void run_chunk(backward *w, int64_t first, int64_t end)
 {
     const gr_flash *f = w->at.f;
-    const int64_t q_end = min64(end * GR_FLASH_COLS, f->d.nq);
+    const int64_t q_end = gr_min64(end * GR_FLASH_COLS, f->d.nq);
 
     open_chunk(w, first, end);
     for (int64_t b = w->block_lo; b < w->block_hi; b++) {
-        const int64_t key = b * GR_FLASH_KEYS, n = min64(f->d.nk - key, GR_FLASH_KEYS);
+        const int64_t key = b * GR_FLASH_KEYS, n = gr_min64(f->d.nk - key, GR_FLASH_KEYS);
         const gr_flash_rows k = gr_flash_rows_of(&w->at, 1, key, n);
         const gr_flash_rows v = gr_flash_rows_of(&w->at, 2, key, n);
 
@@ -321,7 +307,7 @@ static void run_chunk(backward *w, int64_t first, int64_t end)
         w->pair.k = w->k;
         w->pair.v = w->v;
         for (int64_t i = first; i < end; i += GR_FLASH_GROUP)
-            run_group(w, b, first, i, min64(i + GR_FLASH_GROUP, end));
+            run_group(w, b, first, i, gr_min64(i + GR_FLASH_GROUP, end));
     }
     if (w->want_q)
         put_dq(w, first, end);
@@ -338,7 +324,7 @@ static void put_sums(backward *w, int64_t block, float *sums, int source, float 
     const int64_t step = source == 1 ? f->d.row_k : f->d.row_v;
     const int64_t head =
         (source == 1 ? f->d.at_k : f->d.at_v) + w->at.h / (f->d.hq / f->d.hkv) * f->d.d;
-    const int64_t key = block * GR_FLASH_KEYS, n = min64(f->d.nk - key, GR_FLASH_KEYS);
+    const int64_t key = block * GR_FLASH_KEYS, n = gr_min64(f->d.nk - key, GR_FLASH_KEYS);
     float factor[GR_FLASH_COLS];
 
     fill(factor, scale * f->scale_out);
@@ -366,7 +352,7 @@ static void run_head(backward *w, int64_t head, int64_t first, int64_t end)
     for (int64_t i = 0; i < group; i++) {
         gr_flash_place_at(&w->at, b, h + i);
         for (int64_t c = first; c < end; c += f->chunk)
-            run_chunk(w, c, min64(c + f->chunk, end));
+            run_chunk(w, c, gr_min64(c + f->chunk, end));
     }
     gr_flash_place_at(&w->at, b, h);
     for (int64_t i = w->block_lo; w->want_kv && i < w->block_hi; i++) {
@@ -384,7 +370,7 @@ static void run_parts(backward *w, int64_t n, int64_t at, int64_t end)
     const gr_flash *f = w->at.f;
 
     while (at < end) {
-        const int64_t head = at / n, lo = at % n, hi = min64(n, lo + end - at);
+        const int64_t head = at / n, lo = at % n, hi = gr_min64(n, lo + end - at);
 
         w->block_lo = w->want_q ? 0 : lo;
         w->block_hi = w->want_q ? f->n_blocks : hi;

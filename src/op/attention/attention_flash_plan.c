@@ -2,16 +2,12 @@
 #include "base/alloc.h"
 #include "base/deal.h"
 #include "op/attention/attention_flash.h"
+#include "op/count.h"
 #include "op/matmul/matmul_amx.h"
 
 #define CHUNK_BYTES ((int64_t)768 << 10) /* of a chunk of queries, of a 2 MiB L2 */
 #define PIECES      4                    /* dealt to a thread at least */
 #define LEFT_PAD    16 /* floats: lines of a left side do not all fall on the same cache sets */
-
-static int64_t div_up(int64_t n, int64_t by)
-{
-    return (n + by - 1) / by;
-}
 
 static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
 {
@@ -79,7 +75,7 @@ static void set_chunk(gr_flash *f, bool is_grad)
                                             (int64_t)(2 * f->z.right_cols) / GR_FLASH_GROUP +
                                             f->d_pad * GR_FLASH_COLS * 4
                                       : (int64_t)f->z.right_rows + f->d_pad * GR_FLASH_COLS * 4;
-    const int64_t most = div_up(f->n_panels, GR_FLASH_GROUP) * GR_FLASH_GROUP;
+    const int64_t most = gr_div_up(f->n_panels, GR_FLASH_GROUP) * GR_FLASH_GROUP;
     const int64_t fit = CHUNK_BYTES / per_panel / GR_FLASH_GROUP * GR_FLASH_GROUP;
 
     f->chunk = clamp(fit, GR_FLASH_GROUP, most > 0 ? most : GR_FLASH_GROUP);
@@ -105,7 +101,7 @@ int64_t gr_flash_grain(const gr_flash *f, int64_t n_heads, int64_t n)
 
     if (f->n_slices == 1 || n_heads >= pieces || n_heads == 0)
         return clamp(n, 1, n);
-    return clamp(n / div_up(pieces, n_heads), 1, n);
+    return clamp(n / gr_div_up(pieces, n_heads), 1, n);
 }
 
 static void set_plan(gr_flash *f, const gr_node *n, const gr_flash_engine *e)
@@ -117,9 +113,9 @@ static void set_plan(gr_flash *f, const gr_node *n, const gr_flash_engine *e)
     f->is_f32 = f->type == GR_F32;
     f->soft = f->type == GR_BF16 ? e->soft_bf16 : e->soft;
     f->scale_out = e->tiles && f->is_f32 ? 0x1p-48f : 1;
-    f->n_panels = div_up(f->d.nq, GR_FLASH_COLS);
-    f->n_blocks = div_up(f->d.nk, GR_FLASH_KEYS);
-    f->d_pad = div_up(f->d.d, GR_FLASH_COLS) * GR_FLASH_COLS;
+    f->n_panels = gr_div_up(f->d.nq, GR_FLASH_COLS);
+    f->n_blocks = gr_div_up(f->d.nk, GR_FLASH_KEYS);
+    f->d_pad = gr_div_up(f->d.d, GR_FLASH_COLS) * GR_FLASH_COLS;
     if (e->tiles)
         set_tile_sizes(f);
     else

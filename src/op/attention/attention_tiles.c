@@ -6,13 +6,9 @@
  *     right  [k][32 columns]    a tile reads vectors
  */
 #include "op/attention/attention_flash.h"
+#include "op/count.h"
 
 #include <string.h>
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The rows as floats: where they lie, if they are, else in tmp. */
 static const float *as_floats(const gr_flash *f, const gr_flash_rows *m, float *tmp, int64_t *step)
@@ -36,7 +32,7 @@ static void turn(const gr_flash *f, float *dst, int64_t dst_step, const gr_flash
     for (int64_t r = 0; r < m->n; r += 16)
         for (int64_t c = 0; c < f->d.d; c += 16)
             f->e->tile->transpose(src + r * step + c, step, dst + c * dst_step + r, dst_step,
-                                  (int)min64(m->n - r, 16), (int)min64(f->d.d - c, 16));
+                                  (int)gr_min64(m->n - r, 16), (int)gr_min64(f->d.d - c, 16));
 }
 
 void gr_flash_left_rows(const gr_flash *f, void *dst, const gr_flash_rows *m, float *tmp)

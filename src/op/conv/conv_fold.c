@@ -1,21 +1,12 @@
 /* conv_weight on lines: the loops. conv_fold.h says how. */
 #include "base/deal.h"
 #include "op/conv/conv_fold_plan.h"
+#include "op/count.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 #define PIECES 8 /* dealt to a thread at least, if there are as many blocks */
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* ---- dense lines ---- */
 
@@ -142,7 +133,7 @@ static bool pack_y_panel(const job *j, int64_t panel, int64_t lo, int64_t hi)
 
     p.src = (const char *)work_at(j, f->at_dense_y) + (size_t)from * elem;
     p.n_lines = f->chunk;
-    p.n_channels = (int)min64(f->co - from, f->isa->rows);
+    p.n_channels = (int)gr_min64(f->co - from, f->isa->rows);
     p.dst = (char *)work_at(j, f->at_y) + (size_t)(panel * f->y_bytes);
     return f->isa->pack_y(&p);
 }
@@ -160,7 +151,7 @@ static void line_slice(void *arg, int slice, int n_slices)
         dense_x_lines(j, slice, lo, hi + f->pad);
     if (lo < hi && f->isa->ahead >= 0)
         fit = pack_x_lines(j, slice, lo, hi);
-    gr_pool_cut(f->chunk, max64(f->isa->line_unit, 16), slice, n_slices, &lo, &hi);
+    gr_pool_cut(f->chunk, gr_max64(f->isa->line_unit, 16), slice, n_slices, &lo, &hi);
     dense_y_lines(j, lo, hi);
     for (int64_t i = 0; i < f->y_panels && f->isa->line_unit > 1 && lo < hi; i++)
         fit = pack_y_panel(j, i, lo, hi) && fit;
@@ -201,8 +192,8 @@ static void aim_block(const job *j, gr_fold_block *b, int64_t x_panel, int64_t y
         b->x =
             (const char *)work_at(j, f->at_x) +
             (size_t)((t->plane * f->x_panels + x_panel) * f->x_bytes + f->isa->x_at(f->low, line));
-    b->rows = (int)min64(f->co - row, f->isa->rows);
-    b->cols = (int)min64(f->g.run - col, GR_FOLD_RUN);
+    b->rows = (int)gr_min64(f->co - row, f->isa->rows);
+    b->cols = (int)gr_min64(f->g.run - col, GR_FOLD_RUN);
     if (f->isa->line_unit > 1) {
         b->list = gr_fold_list(f, j->lo / f->chunk, tap) + 1;
         b->n_listed = b->list[-1];
@@ -281,7 +272,7 @@ static bool put_row(const job *j, int64_t o, float *row)
     else
         for (int64_t r = 0; r < f->g.run; r += 16)
             f->isa->transpose(sums_at(j, 0, o) + r, f->co * f->run, row + r * n_taps, n_taps,
-                              (int)n_taps, (int)min64(f->g.run - r, 16));
+                              (int)n_taps, (int)gr_min64(f->g.run - r, 16));
     return f->isa->scale_row(row, f->g.group_at / f->co, f->low ? 1 : f->isa->scale);
 }
 
@@ -352,7 +343,8 @@ static bool put_pair(const job *j, const pair *p)
 
         for (int c = 0; c < p->cols; c += 16)
             f->isa->transpose(p->sums + r * GR_FOLD_SUM_STEP + c, GR_FOLD_SUM_ELEMS,
-                              row + c * n_taps, n_taps, (int)n_taps, (int)min64(p->cols - c, 16));
+                              row + c * n_taps, n_taps, (int)n_taps,
+                              (int)gr_min64(p->cols - c, 16));
         fit = f->isa->scale_row(row, p->cols * n_taps, f->low ? 1 : f->isa->scale) && fit;
         if (f->type_w != GR_F32)
             f->isa->narrow((uint16_t *)j->l->out[0] + at, row, f->type_w, p->cols * n_taps);
@@ -399,7 +391,7 @@ static void run_blocks(job *j)
     const int64_t n = f->x_panels * f->y_panels * (by_pairs ? 1 : f->grid->n_taps);
     const int n_hands = gr_deal_hands(n, gr_pool_size(j->l->pool));
 
-    gr_deal_open(&j->deal, n, max64(n / (PIECES * n_hands), 1), n_hands);
+    gr_deal_open(&j->deal, n, gr_max64(n / (PIECES * n_hands), 1), n_hands);
     gr_pool_run(j->l->pool, by_pairs ? pair_slice : block_slice, j, n_hands);
 }
 

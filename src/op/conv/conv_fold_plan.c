@@ -3,27 +3,13 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "op/count.h"
 
 #define LEAST_CHUNK 768 /* lines: a panel of x and one of y stay in L2 */
 #define MOST_CHUNK  4096
 #define CHUNK_BYTES ((int64_t)1 << 20) /* of more lines, if all panels are no larger */
 #define SUM_BYTES   ((size_t)GR_FOLD_SUM_ELEMS * sizeof(float))
 #define MOST_TAPS   16 /* that are turned into the weight's order by transposing */
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t div_up(int64_t a, int64_t by)
-{
-    return (a + by - 1) / by;
-}
 
 /* Of a line, as blocks of sums read it, with all its channels. */
 static int64_t line_bytes(const gr_fold_plan *f)
@@ -41,15 +27,15 @@ static void choose_sizes(gr_fold_plan *f)
     const gr_conv_grid *g = f->grid;
     int64_t unit = f->isa->line_unit, most;
 
-    f->run = div_up(f->g.run, GR_FOLD_RUN) * GR_FOLD_RUN;
+    f->run = gr_div_up(f->g.run, GR_FOLD_RUN) * GR_FOLD_RUN;
     f->co = f->d.co / f->d.groups;
     f->x_panels = f->run / GR_FOLD_RUN;
-    f->y_panels = div_up(f->co, f->isa->rows);
-    most = min64(max64(CHUNK_BYTES / line_bytes(f), LEAST_CHUNK), MOST_CHUNK);
-    f->n_chunks = div_up(g->n_lines, most);
-    f->chunk = max64(div_up(div_up(g->n_lines, max64(f->n_chunks, 1)), unit), 1) * unit;
-    f->n_chunks = div_up(g->n_lines, f->chunk);
-    f->pad = max64(f->isa->ahead, 0);
+    f->y_panels = gr_div_up(f->co, f->isa->rows);
+    most = gr_min64(gr_max64(CHUNK_BYTES / line_bytes(f), LEAST_CHUNK), MOST_CHUNK);
+    f->n_chunks = gr_div_up(g->n_lines, most);
+    f->chunk = gr_max64(gr_div_up(gr_div_up(g->n_lines, gr_max64(f->n_chunks, 1)), unit), 1) * unit;
+    f->n_chunks = gr_div_up(g->n_lines, f->chunk);
+    f->pad = gr_max64(f->isa->ahead, 0);
     f->n_x = f->chunk + g->hi - g->lo + f->pad;
     f->y_bytes = f->isa->y_bytes(f->low, f->chunk);
     f->x_bytes = f->isa->ahead < 0 ? 0 : f->isa->x_bytes(f->low, f->n_x);
@@ -78,7 +64,7 @@ static void lay_out_slices(gr_fold_plan *f)
         f->slice_bytes += (size_t)f->grid->n_taps * SUM_BYTES;
     if (f->type_w != GR_F32)
         f->slice_bytes +=
-            gr_round_up((size_t)(f->g.group_at / max64(f->co, 1)) * sizeof(float), 64);
+            gr_round_up((size_t)(f->g.group_at / gr_max64(f->co, 1)) * sizeof(float), 64);
 }
 
 static void lay_out(gr_fold_plan *f, int n_threads)

@@ -2,18 +2,9 @@
 #include "op/conv/conv_grid.h"
 
 #include "base/alloc.h"
+#include "op/count.h"
 
 #include <string.h>
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static int64_t floor_div(int64_t a, int64_t by)
 {
@@ -53,7 +44,8 @@ static gr_status axis_init(axis *a, const gr_conv_dims *d, int i, bool is_data, 
     a->off = a->k + d->k[i];
     a->step = is_data ? 1 : d->stride[i];
     a->src = is_data ? d->out[i] : d->in[i];
-    a->size = is_data ? max64((d->in[i] - phase + d->stride[i] - 1) / d->stride[i], 0) : d->out[i];
+    a->size =
+        is_data ? gr_max64((d->in[i] - phase + d->stride[i] - 1) / d->stride[i], 0) : d->out[i];
     for (int64_t k = 0; k < d->k[i]; k++) {
         int64_t off = k * d->dilation[i] - d->pad[i];
 
@@ -67,7 +59,7 @@ static gr_status axis_init(axis *a, const gr_conv_dims *d, int i, bool is_data, 
 
 static int64_t plane_size(const axis *a, int64_t first)
 {
-    return max64((a->src - first + a->step - 1) / a->step, 0);
+    return gr_max64((a->src - first + a->step - 1) / a->step, 0);
 }
 
 /* Room between rows (images): what one row reads to the left of its first pixel is zeros
@@ -79,12 +71,13 @@ static void axis_lay_out(axis *a)
     for (int i = 0; i < a->n; i++) {
         int64_t shift = floor_div(a->off[i], a->step);
 
-        a->shift_lo = i == 0 ? shift : min64(a->shift_lo, shift);
-        a->shift_hi = i == 0 ? shift : max64(a->shift_hi, shift);
-        most = max64(most, plane_size(a, a->off[i] - shift * a->step));
+        a->shift_lo = i == 0 ? shift : gr_min64(a->shift_lo, shift);
+        a->shift_hi = i == 0 ? shift : gr_max64(a->shift_hi, shift);
+        most = gr_max64(most, plane_size(a, a->off[i] - shift * a->step));
     }
-    a->used = max64(min64(most, a->size + a->shift_hi), 0);
-    a->pitch = max64(max64(a->size + a->shift_hi, a->used - a->shift_lo), max64(a->size, a->used));
+    a->used = gr_max64(gr_min64(most, a->size + a->shift_hi), 0);
+    a->pitch = gr_max64(gr_max64(a->size + a->shift_hi, a->used - a->shift_lo),
+                        gr_max64(a->size, a->used));
 }
 
 /* ---- grids ---- */
@@ -95,8 +88,8 @@ static int plane_of(gr_conv_grid *g, const axis *y, const axis *x, int64_t row, 
         if (g->planes[i].row == row && g->planes[i].col == col)
             return i;
     g->planes[g->n_planes] = (gr_conv_plane){ row, col, 0, 0 };
-    g->planes[g->n_planes].rows = min64(plane_size(y, row), y->used);
-    g->planes[g->n_planes].cols = g->merged ? g->size[1] : min64(plane_size(x, col), x->used);
+    g->planes[g->n_planes].rows = gr_min64(plane_size(y, row), y->used);
+    g->planes[g->n_planes].cols = g->merged ? g->size[1] : gr_min64(plane_size(x, col), x->used);
     return g->n_planes++;
 }
 
@@ -112,8 +105,8 @@ static void add_taps(gr_conv_grid *g, const gr_conv_dims *d, const axis *y, cons
             t->at = y->k[i] * d->k[1] + (g->merged ? 0 : x->k[j]);
             t->plane = plane_of(g, y, x, y->off[i] - sy * y->step,
                                 g->merged ? 0 : x->off[j] - sx * x->step);
-            g->lo = min64(g->lo, t->shift);
-            g->hi = max64(g->hi, t->shift);
+            g->lo = gr_min64(g->lo, t->shift);
+            g->hi = gr_max64(g->hi, t->shift);
         }
 }
 
@@ -208,7 +201,7 @@ gr_status gr_conv_grids_init(gr_conv_grids *o, const gr_conv_dims *d, bool is_da
 
     *o = (gr_conv_grids){ 0 };
     for (int i = 0; i < 2; i++)
-        phases[i] = is_data ? min64(phases[i], max64(d->in[i], 1)) : 1;
+        phases[i] = is_data ? gr_min64(phases[i], gr_max64(d->in[i], 1)) : 1;
     GR_TRY(set_weights(o, d, is_data, merged));
     o->grids = gr_calloc((size_t)(phases[0] * phases[1]), sizeof(*o->grids));
     if (!o->grids)
@@ -244,9 +237,9 @@ static gr_conv_stretch merged_stretch(const gr_conv_grid *g, int64_t at_row, int
 
     s.n = 1;
     if (s.from <= 0 && s.to >= g->run)
-        s.n = min64(n, (s.to - g->run) / step + 1);
-    s.from = min64(max64(s.from, 0), g->run);
-    s.to = min64(max64(s.to, s.from), g->run);
+        s.n = gr_min64(n, (s.to - g->run) / step + 1);
+    s.from = gr_min64(gr_max64(s.from, 0), g->run);
+    s.to = gr_min64(gr_max64(s.to, s.from), g->run);
     return s;
 }
 
@@ -271,7 +264,7 @@ gr_conv_stretch gr_conv_stretch_at(const gr_conv_grid *g, int plane, int64_t lin
 {
     const gr_conv_plane *p = &g->planes[plane];
     const place at = place_of(g, line);
-    const int64_t left = min64((g->pitch[1] - at.x) * g->inner - at.in, end - line);
+    const int64_t left = gr_min64((g->pitch[1] - at.x) * g->inner - at.in, end - line);
     int64_t at_row;
 
     if (at.image < 0 || at.image >= g->n_images || at.y >= p->rows || at.x >= p->cols)
@@ -280,7 +273,7 @@ gr_conv_stretch gr_conv_stretch_at(const gr_conv_grid *g, int plane, int64_t lin
     if (g->merged)
         return merged_stretch(g, at_row, at.x, left);
     return (gr_conv_stretch){
-        .n = min64(left, g->inner > 1 ? g->inner - at.in : p->cols - at.x),
+        .n = gr_min64(left, g->inner > 1 ? g->inner - at.in : p->cols - at.x),
         .at = at_row + (at.x * g->step[1] + p->col) * g->src_c,
         .step = (g->inner > 1 ? g->src_h * g->src_w : g->step[1]) * g->src_c,
         .from = 0,

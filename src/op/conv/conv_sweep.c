@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/deal.h"
 #include "base/size.h"
+#include "op/count.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -43,49 +44,34 @@ typedef struct sweep {
     struct sweep *other;
 } sweep;
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t div_up(int64_t a, int64_t by)
-{
-    return (a + by - 1) / by;
-}
-
 /* ---- plan ---- */
 
 static int64_t pass_run(const sweep *s, int64_t pass)
 {
-    return min64(s->pass, s->g.run - pass * s->pass);
+    return gr_min64(s->pass, s->g.run - pass * s->pass);
 }
 
 /* Channels that fit: a panel's weights, and the lines of the least chunk with its halo, which
  * is long where taps lie far apart. */
 static int64_t channels_that_fit(const sweep *s, const gr_conv_grid *g)
 {
-    const int64_t unit = s->isa->run_unit, lines = max64(2 * (g->hi - g->lo), LEAST_LINES);
-    const int64_t panel = s->isa->panel_bytes(s->low, unit, max64(g->n_taps, 1));
-    const int64_t source = lines * max64(g->n_planes, 1) * s->isa->line_bytes(s->low, unit);
+    const int64_t unit = s->isa->run_unit, lines = gr_max64(2 * (g->hi - g->lo), LEAST_LINES);
+    const int64_t panel = s->isa->panel_bytes(s->low, unit, gr_max64(g->n_taps, 1));
+    const int64_t source = lines * gr_max64(g->n_planes, 1) * s->isa->line_bytes(s->low, unit);
 
-    return max64(min64(PANEL_BYTES / panel, 2 * SOURCE_BYTES / source) * unit, LEAST_RUN);
+    return gr_max64(gr_min64(PANEL_BYTES / panel, 2 * SOURCE_BYTES / source) * unit, LEAST_RUN);
 }
 
 static void choose_passes(sweep *s)
 {
-    int64_t unit = s->isa->run_unit, fits = max64(s->g.run, 1);
+    int64_t unit = s->isa->run_unit, fits = gr_max64(s->g.run, 1);
 
     for (int i = 0; i < s->g.n; i++)
-        fits = min64(fits, channels_that_fit(s, &s->g.grids[i]));
-    s->n_passes = max64(div_up(s->g.run, fits), 1);
-    s->pass = max64(div_up(div_up(s->g.run, s->n_passes), unit), 1) * unit;
-    s->n_passes = max64(div_up(s->g.run, s->pass), 1);
-    s->n_panels = div_up(s->g.cols, s->isa->cols);
+        fits = gr_min64(fits, channels_that_fit(s, &s->g.grids[i]));
+    s->n_passes = gr_max64(gr_div_up(s->g.run, fits), 1);
+    s->pass = gr_max64(gr_div_up(gr_div_up(s->g.run, s->n_passes), unit), 1) * unit;
+    s->n_passes = gr_max64(gr_div_up(s->g.run, s->pass), 1);
+    s->n_panels = gr_div_up(s->g.cols, s->isa->cols);
 }
 
 /* Lines are cut when each thread gets enough of them. Sums of several passes that wait in a
@@ -95,14 +81,15 @@ static void choose_cuts(sweep *s, int n_threads)
     int64_t n_lines = 0;
 
     for (int i = 0; i < s->g.n; i++)
-        n_lines = max64(n_lines, s->g.grids[i].n_lines);
+        n_lines = gr_max64(n_lines, s->g.grids[i].n_lines);
     s->by_panel = s->n_passes == 1 || s->type_y == GR_F32;
     if (n_threads == 1)
         s->n_cuts = 1;
     else if (n_lines >= LEAST_LINES * n_threads || !s->by_panel)
-        s->n_cuts = n_threads * min64(max64(n_lines / (DEALT_LINES * n_threads), 1), DEALT_CHUNKS);
+        s->n_cuts =
+            n_threads * gr_min64(gr_max64(n_lines / (DEALT_LINES * n_threads), 1), DEALT_CHUNKS);
     else
-        s->n_cuts = max64(n_lines / LEAST_LINES, 1);
+        s->n_cuts = gr_max64(n_lines / LEAST_LINES, 1);
 }
 
 static gr_status plan_grid(sweep *s, int i)
@@ -111,11 +98,11 @@ static gr_status plan_grid(sweep *s, int i)
     grid_plan *p = &s->plans[i];
     int64_t halo = g->hi - g->lo, lines = s->isa->lines, fits;
 
-    fits = SOURCE_BYTES / max64(g->n_planes * s->isa->line_bytes(s->low, s->pass), 1);
-    p->chunk = max64(fits - halo, max64(halo, LEAST_LINES));
-    p->chunk = min64(p->chunk, max64(div_up(g->n_lines, s->n_cuts), 1));
-    p->chunk = div_up(p->chunk, lines) * lines;
-    p->n_chunks = div_up(g->n_lines, p->chunk) * s->d.groups;
+    fits = SOURCE_BYTES / gr_max64(g->n_planes * s->isa->line_bytes(s->low, s->pass), 1);
+    p->chunk = gr_max64(fits - halo, gr_max64(halo, LEAST_LINES));
+    p->chunk = gr_min64(p->chunk, gr_max64(gr_div_up(g->n_lines, s->n_cuts), 1));
+    p->chunk = gr_div_up(p->chunk, lines) * lines;
+    p->n_chunks = gr_div_up(g->n_lines, p->chunk) * s->d.groups;
     s->n_chunks += p->n_chunks;
     p->n_packed = p->chunk + halo;
     p->tap_at = gr_calloc((size_t)g->n_taps * 2 + 1, sizeof(*p->tap_at));
@@ -304,7 +291,7 @@ static bool pack_panel(const job *j, int grid, int64_t group, int64_t panel, int
     p.run_lo = pass * s->pass;
     p.run = pass_run(s, pass);
     p.col = panel * s->isa->cols;
-    p.n_cols = (int)min64(s->g.cols - p.col, s->isa->cols);
+    p.n_cols = (int)gr_min64(s->g.cols - p.col, s->isa->cols);
     return s->isa->pack_panel(&p);
 }
 
@@ -368,7 +355,7 @@ static void list_taps(const chunk *c)
     for (int plane = 0; plane < g->n_planes; plane++)
         gr_conv_mark_lines(g, plane, c->lo + g->lo, n_packed, c->marks + plane * n_packed);
     for (int64_t i = 0; i < n_lines; i += s->isa->lines, list += g->n_taps + 1) {
-        const int64_t n = min64(n_lines - i, s->isa->lines);
+        const int64_t n = gr_min64(n_lines - i, s->isa->lines);
 
         list[0] = -1;
         for (int64_t k = i; k < i + n && list[0] < 0; k++)
@@ -398,7 +385,7 @@ static void run_panel(chunk *c, int64_t panel, int64_t pass)
                         .sums = c->sums };
     gr_conv_write w = { .sums = c->sums, .type = s->type_y, .scale = s->low ? 1 : s->isa->scale };
 
-    b.n_cols = w.n_cols = (int)min64(s->g.cols - col, s->isa->cols);
+    b.n_cols = w.n_cols = (int)gr_min64(s->g.cols - col, s->isa->cols);
     w.y = (char *)c->j->l->out[0] + (size_t)(c->group * s->g.cols + col) * elem;
     w.add = pass > 0;
     w.last = pass == s->n_passes - 1;
@@ -413,7 +400,7 @@ static void run_panel(chunk *c, int64_t panel, int64_t pass)
         b.list = list + 1;
         b.n_listed = list[0];
         b.src = c->source + i * line_step;
-        b.n_lines = w.n_lines = (int)min64(c->hi - line, s->isa->lines);
+        b.n_lines = w.n_lines = (int)gr_min64(c->hi - line, s->isa->lines);
         w.at = c->at + i;
         w.kept = c->kept ? c->kept + i * w.cols_kept + col : NULL;
         s->isa->block(&b);
@@ -435,7 +422,7 @@ static void open_chunk(chunk *c, int64_t number)
         i -= s->plans[c->grid].n_chunks;
     c->group = i % s->d.groups;
     c->lo = i / s->d.groups * s->plans[c->grid].chunk;
-    c->hi = min64(c->lo + s->plans[c->grid].chunk, s->g.grids[c->grid].n_lines);
+    c->hi = gr_min64(c->lo + s->plans[c->grid].chunk, s->g.grids[c->grid].n_lines);
     c->packed = -1;
     gr_conv_results_at(&s->g.grids[c->grid], c->lo, c->hi - c->lo, c->at);
     list_taps(c);
@@ -466,7 +453,7 @@ static void run_items(chunk *c, int64_t at, int64_t end)
     const int64_t n_panels = c->j->s->n_panels;
 
     while (at < end) {
-        const int64_t first = at % n_panels, last = min64(first + end - at, n_panels);
+        const int64_t first = at % n_panels, last = gr_min64(first + end - at, n_panels);
 
         open_chunk(c, at / n_panels);
         for (int64_t pass = c->j->pass; pass < c->j->pass_end; pass++) {

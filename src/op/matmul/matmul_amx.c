@@ -20,6 +20,7 @@
  */
 #include "op/matmul/matmul_amx.h"
 #include "base/deal.h"
+#include "op/count.h"
 #include "op/matmul/matmul_kernels.h"
 #include "op/matmul/matmul_row_body.h"
 
@@ -60,14 +61,9 @@ typedef struct slice {
     bool unfit;
 } slice;
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int lines_from(int64_t at, int64_t end)
 {
-    return (int)min64(end - at, GR_AMX_LINES);
+    return (int)gr_min64(end - at, GR_AMX_LINES);
 }
 
 static gr_amx_side side_at(const gr_amx_side *s, int64_t line, int64_t k)
@@ -240,7 +236,7 @@ static void hold_block(slice *s, int64_t block)
     s->block = block;
     set_entry(s, block / p->n_blocks);
     s->hold_lo = block % p->n_blocks * p->n_hold;
-    s->hold_hi = min64(s->hold_lo + p->n_hold, n_lines);
+    s->hold_hi = gr_min64(s->hold_lo + p->n_hold, n_lines);
     n = (s->hold_hi - s->hold_lo + GR_AMX_LINES - 1) / GR_AMX_LINES;
     set_share(&s->feed.pack, s->n_k / GR_AMX_K * GR_AMX_LINES, n * n_steps(s), 16, p->is_f32);
     set_share(&s->feed.write, GR_AMX_LINES, n_steps(s), GR_AMX_LINES, p->is_f32);
@@ -309,7 +305,7 @@ static void run_items(slice *s, int64_t at, int64_t end)
             run_panel(s, pass, at < end && at % n_panels != 0);
             pass += GR_AMX_LINES;
         } while (at < end && at % n_panels != 0);
-        end_lines(s, first, min64(pass, s->n_pass));
+        end_lines(s, first, gr_min64(pass, s->n_pass));
     }
 }
 
@@ -363,7 +359,7 @@ gr_status gr_matmul_amx_run(const gr_launch *l)
         return GR_OK;
     }
     for (; j.k_lo < p->d.k; j.k_lo += j.n_k) {
-        j.n_k = min64(p->k_block, p->d.k - j.k_lo);
+        j.n_k = gr_min64(p->k_block, p->d.k - j.k_lo);
         gr_deal_open(&j.deal, p->d.batch * p->n_blocks * p->n_panels, 1, p->n_hands);
         gr_pool_run(l->pool, run_slice, &j, p->n_hands);
     }

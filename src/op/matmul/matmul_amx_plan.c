@@ -13,6 +13,7 @@
 #include "base/cpu.h"
 #include "base/deal.h"
 #include "base/size.h"
+#include "op/count.h"
 #include "op/matmul/matmul_amx.h"
 #include "op/matmul/matmul_kernels.h"
 
@@ -30,28 +31,13 @@
 #define BF16_CYCLES  64
 #define LEAST_CYCLES 20000
 
-static int64_t div_up(int64_t n, int64_t by)
-{
-    return (n + by - 1) / by;
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Cycles, fitted to what bench/gemm measures: 16 for a tile product, half a one for a
  * number that is packed; 26 multiply-adds in one by the AVX-512 kernel, which has to widen
  * bf16 first. */
 static bool is_worth_it(const gr_matmul_dims *d, bool is_f32)
 {
     double m = (double)d->m, n = (double)d->n, k = (double)d->k;
-    double tiles = (double)(div_up(d->m, 16) * div_up(d->n, 16) * div_up(d->k, GR_AMX_K));
+    double tiles = (double)(gr_div_up(d->m, 16) * gr_div_up(d->n, 16) * gr_div_up(d->k, GR_AMX_K));
     double amx = tiles * 16 * (is_f32 ? 6 : 1) + 0.5 * (m * k + n * k) + 0.3 * m * n + 2000;
     double avx512 = m * n * k / 26 + (is_f32 ? 0 : 0.3 * (m * k + n * k));
 
@@ -106,7 +92,7 @@ static void choose_sides(gr_amx_plan *p, const gr_matmul_attr *at)
  * block that it meets, and its panels pass by. Packing those is mostly hidden. */
 static double hand_cycles(const gr_amx_plan *p, int64_t h, int64_t n_held, int n_threads)
 {
-    const double items = (double)(p->d.batch * div_up(n_held, h) * p->n_panels) / n_threads;
+    const double items = (double)(p->d.batch * gr_div_up(n_held, h) * p->n_panels) / n_threads;
     const double blocks = ceil(items / (double)p->n_panels);
 
     return blocks * (double)h * HOLD_CYCLES +
@@ -115,12 +101,13 @@ static double hand_cycles(const gr_amx_plan *p, int64_t h, int64_t n_held, int n
 
 static void choose_blocks(gr_amx_plan *p, int64_t panel_bytes, int n_threads)
 {
-    const int64_t n_held = max64(div_up(p->hold_left ? p->n_left : p->n_right, GR_AMX_LINES), 1);
-    const int64_t most = max64(min64(n_held, HOLD_BYTES / panel_bytes), 1);
+    const int64_t n_held =
+        gr_max64(gr_div_up(p->hold_left ? p->n_left : p->n_right, GR_AMX_LINES), 1);
+    const int64_t most = gr_max64(gr_min64(n_held, HOLD_BYTES / panel_bytes), 1);
     int64_t best = most;
-    double steps = (double)div_up(p->d.k, GR_AMX_K), cycles = INFINITY;
+    double steps = (double)gr_div_up(p->d.k, GR_AMX_K), cycles = INFINITY;
 
-    p->n_panels = div_up(p->hold_left ? p->n_right : p->n_left, GR_AMX_LINES);
+    p->n_panels = gr_div_up(p->hold_left ? p->n_right : p->n_left, GR_AMX_LINES);
     for (int64_t h = most; h > 0 && p->n_panels > 0; h--) {
         double c = hand_cycles(p, h, n_held, n_threads);
 
@@ -129,8 +116,8 @@ static void choose_blocks(gr_amx_plan *p, int64_t panel_bytes, int n_threads)
             best = h;
         }
     }
-    p->n_blocks = div_up(n_held, best);
-    p->n_hold = div_up(n_held, p->n_blocks) * GR_AMX_LINES;
+    p->n_blocks = gr_div_up(n_held, best);
+    p->n_hold = gr_div_up(n_held, p->n_blocks) * GR_AMX_LINES;
     p->n_hands = gr_deal_hands(p->d.batch * p->n_blocks * p->n_panels, n_threads);
     if (cycles * n_threads * steps < LEAST_CYCLES)
         p->n_hands = 1;
@@ -139,9 +126,9 @@ static void choose_blocks(gr_amx_plan *p, int64_t panel_bytes, int n_threads)
 static void lay_out(gr_amx_plan *p, int n_threads)
 {
     const int64_t k_most = p->is_f32 || p->d.k <= K_MAX ? K_MAX : K_LOW;
-    int64_t n_passes = max64(div_up(p->d.k, k_most), 1), panel;
+    int64_t n_passes = gr_max64(gr_div_up(p->d.k, k_most), 1), panel;
 
-    p->k_block = max64(div_up(div_up(p->d.k, n_passes), GR_AMX_K), 1) * GR_AMX_K;
+    p->k_block = gr_max64(gr_div_up(gr_div_up(p->d.k, n_passes), GR_AMX_K), 1) * GR_AMX_K;
     panel = p->k_block / GR_AMX_K * gr_amx_step_bytes(p->is_f32, 2);
     choose_blocks(p, panel, n_threads);
     p->at_panels = (size_t)(p->n_hold / GR_AMX_LINES * panel);

@@ -28,6 +28,7 @@
  */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "op/count.h"
 #include "op/epilogue.h"
 #include "op/matmul/matmul_kernels.h"
 
@@ -85,22 +86,12 @@ typedef struct block {
 
 /* ---- plan ---- */
 
-static int64_t div_up(int64_t n, int64_t by)
-{
-    return (n + by - 1) / by;
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The run of k per pass, all of them about equal. */
 static int64_t k_block(int64_t k, bool turned)
 {
-    int64_t n_passes = div_up(k, turned ? K_MAX_TURNED : K_MAX);
+    int64_t n_passes = gr_div_up(k, turned ? K_MAX_TURNED : K_MAX);
 
-    return n_passes > 1 ? (int64_t)gr_round_up((size_t)div_up(k, n_passes), 16) : k;
+    return n_passes > 1 ? (int64_t)gr_round_up((size_t)gr_div_up(k, n_passes), 16) : k;
 }
 
 /* v may be read where it lies when its neighbours are neighbours in memory, few tiles
@@ -124,7 +115,7 @@ static bool may_be_direct(const gr_matmul_dims *d, bool turned, const matrix *v,
 static double cost(const gr_matmul_dims *d, bool turned, const matrix *v, const gr_tile_isa *isa)
 {
     int64_t n_v = turned ? d->m : d->n, n_s = turned ? d->n : d->m;
-    double c = (double)div_up(n_v, isa->width) * (double)n_s * (double)d->k;
+    double c = (double)gr_div_up(n_v, isa->width) * (double)n_s * (double)d->k;
 
     if (!may_be_direct(d, turned, v, isa))
         c += 0.5 * (double)n_v * (double)d->k;
@@ -150,27 +141,27 @@ static void choose_sides(gemm *m, const gr_matmul_attr *at)
 /* Batch entries first, then panels of v (nothing is packed twice), then rows of s. */
 static void choose_cuts(gemm *m, int n_threads)
 {
-    int64_t panels = div_up(m->n_v, m->isa->width), tiles = div_up(m->n_s, m->isa->rows);
+    int64_t panels = gr_div_up(m->n_v, m->isa->width), tiles = gr_div_up(m->n_s, m->isa->rows);
     int64_t left = n_threads;
 
-    m->cuts_batch = (int)min64(left, m->d.batch > 0 ? m->d.batch : 1);
+    m->cuts_batch = (int)gr_min64(left, m->d.batch > 0 ? m->d.batch : 1);
     left /= m->cuts_batch;
-    m->cuts_v = (int)min64(left, panels > 0 ? panels : 1);
+    m->cuts_v = (int)gr_min64(left, panels > 0 ? panels : 1);
     left /= m->cuts_v;
-    m->cuts_s = (int)min64(left, tiles > 0 ? tiles : 1);
+    m->cuts_s = (int)gr_min64(left, tiles > 0 ? tiles : 1);
 }
 
 static void choose_blocks(gemm *m)
 {
     int64_t width = m->isa->width;
-    int64_t most = div_up(div_up(m->n_v, width), m->cuts_v) * width;
+    int64_t most = gr_div_up(gr_div_up(m->n_v, width), m->cuts_v) * width;
 
     m->k_block = k_block(m->d.k, m->turned);
     m->v_block = width; /* direct: for a last panel that is not full */
     if (!m->direct && m->k_block > 0) {
         int64_t fits = V_BYTES / (m->k_block * (int64_t)sizeof(float)) / width;
 
-        m->v_block = min64(most, (fits > 0 ? fits : 1) * width);
+        m->v_block = gr_min64(most, (fits > 0 ? fits : 1) * width);
     }
 }
 
@@ -278,7 +269,7 @@ static void pack_panel(const block *b, float *dst, int64_t i, int cols)
     for (int64_t k = 0; k < n_k; k += 16)
         for (int c = 0; c < cols; c += 16)
             isa->transpose(src + c * v->step_i + k, v->step_i, dst + k * width + c, width,
-                           cols - c < 16 ? cols - c : 16, (int)min64(16, n_k - k));
+                           cols - c < 16 ? cols - c : 16, (int)gr_min64(16, n_k - k));
 }
 
 static void pack_block(const block *b, int64_t lo, int64_t hi)
@@ -286,7 +277,7 @@ static void pack_block(const block *b, int64_t lo, int64_t hi)
     int64_t n_k = b->k_hi - b->k_lo, width = b->m->isa->width;
 
     for (int64_t i = lo; i < hi; i += width)
-        pack_panel(b, b->v_mem + (i - lo) * n_k, i, (int)min64(width, hi - i));
+        pack_panel(b, b->v_mem + (i - lo) * n_k, i, (int)gr_min64(width, hi - i));
 }
 
 /* ---- loops ---- */
@@ -344,7 +335,7 @@ static void run_row(const block *b, int64_t j, int rows, int64_t lo, int64_t hi)
         t.s = b->s_mem;
     }
     for (int64_t i = lo; i < hi; i += width) {
-        t.cols = (int)min64(width, hi - i);
+        t.cols = (int)gr_min64(width, hi - i);
         t.v = b->v_mem + (i - lo) * n_k;
         t.v_step = width;
         if (m->direct && t.cols == width) {
@@ -360,7 +351,7 @@ static void run_row(const block *b, int64_t j, int rows, int64_t lo, int64_t hi)
 /* Rows are dealt out evenly, so that no tile is left with one or two. */
 static void run_rows(const block *b, int64_t lo, int64_t hi)
 {
-    int64_t n_s = b->s_hi - b->s_lo, n_tiles = div_up(n_s, b->m->isa->rows);
+    int64_t n_s = b->s_hi - b->s_lo, n_tiles = gr_div_up(n_s, b->m->isa->rows);
 
     for (int64_t t = 0; t < n_tiles; t++) {
         int64_t first = b->s_lo + n_s * t / n_tiles, end = b->s_lo + n_s * (t + 1) / n_tiles;
@@ -387,7 +378,7 @@ static void run_pass(const block *b)
         return;
     }
     for (int64_t lo = b->v_lo; lo < b->v_hi; lo += m->v_block) {
-        int64_t hi = min64(lo + m->v_block, b->v_hi);
+        int64_t hi = gr_min64(lo + m->v_block, b->v_hi);
 
         pack_block(b, lo, hi);
         run_rows(b, lo, hi);
@@ -432,7 +423,7 @@ static void run_slice(void *arg, int slice, int n_slices)
         b.y_at = z * m->d.stride_out;
         b.y = j->y + b.y_at;
         for (b.k_lo = 0; b.k_lo < m->d.k; b.k_lo = b.k_hi) {
-            b.k_hi = min64(b.k_lo + m->k_block, m->d.k);
+            b.k_hi = gr_min64(b.k_lo + m->k_block, m->d.k);
             run_pass(&b);
         }
     }
