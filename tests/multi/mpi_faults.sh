@@ -9,6 +9,13 @@ mpirun --version 2>/dev/null | grep -q 'Open MPI\|OpenRTE' ||
 [ -e "$GR_BIN/../lib/libgradus-mpi.so" ] || skip "the MPI module was not built"
 export GR_COMM=mpi OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 \
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# A folder for each mpirun: those that start and end at the same time make and remove the one
+# they share under each other's feet. Not in this test's folder, since names of sockets are short.
+sessions=$(mktemp -d)
+trap 'cleanup; rm -rf "$sessions"' EXIT
+mpi() { # SECONDS WORD...
+    OMPI_MCA_orte_tmpdir_base=$(mktemp -d "$sessions/XXXX") exec timeout -k 5 "$1" mpirun "${@:2}"
+}
 kinds=(all-reduce reduce reduce-scatter all-gather broadcast gather scatter all-to-all barrier send
        exchange)
 at_it() { [ "$(grep -c 'is process' "$1.txt")" = 3 ]; }
@@ -17,7 +24,7 @@ fault() {
     local signal=$1 victim=$2 kind=$3 name=${NAME:-$1.$2.$3} ms=200000 rc=0 job pid start
     shift 3
     [ "$signal" = KILL ] || ms=${MS:-2500}
-    timeout -k 5 300 mpirun "$@" -n 3 "$WORKER" repeat "$kind" $ms >"$name.txt" 2>&1 &
+    mpi 300 "$@" -n 3 "$WORKER" repeat "$kind" $ms >"$name.txt" 2>&1 &
     job=$!
     wait_for at_it "$name"
     pid=$(sed -n "s/^rank $victim is process //p" "$name.txt")
@@ -64,23 +71,23 @@ grep -qE "has waited [0-9]+ s for .*rank 1 \(process .* last seen in .*'one of a
     fail "the log does not say who is late"
 # As users start it: whoever is first ends the job.
 rc=0
-timeout 300 mpirun -n 3 "$WORKER" repeat all-reduce 200000 >plain.txt 2>&1 &
+mpi 300 -n 3 "$WORKER" repeat all-reduce 200000 >plain.txt 2>&1 &
 job=$!
 wait_for at_it plain
 kill -KILL "$(sed -n 's/^rank 2 is process //p' plain.txt)"
 wait $job || rc=$?
 [ $rc != 0 ] && [ $rc != 124 ] || fail "a job survived one of its ranks: $rc"
 
-timeout 300 mpirun -n 3 "$WORKER" differ >differ.txt 2>&1 && fail "different calls went unnoticed"
+(mpi 300 -n 3 "$WORKER" differ) >differ.txt 2>&1 && fail "different calls went unnoticed"
 grep -q "ranks call different collectives: rank [0-2] is in .*, rank [0-2] in .*" differ.txt ||
     fail "no word about different calls"
 grep -q 'broadcast (2 f32, root 1)' differ.txt && grep -q 'all-reduce (sum of 1 f32)' differ.txt ||
     fail "not both sides are told"
-timeout 300 mpirun -n 3 "$WORKER" leave 500000 >leave.txt 2>&1 || fail "a rank that left early"
-timeout 300 mpirun -n 4 "$WORKER" groups >groups.txt 2>&1 || fail "several groups at once"
+(mpi 300 -n 3 "$WORKER" leave 500000) >leave.txt 2>&1 || fail "a rank that left early"
+(mpi 300 -n 4 "$WORKER" groups) >groups.txt 2>&1 || fail "several groups at once"
 [ "$(grep -c 'was in all groups' groups.txt)" = 4 ] || fail "not all ranks were in all groups"
 rc=0
-timeout 300 mpirun -n 3 "$WORKER" second >second.txt 2>&1 || rc=$?
+(mpi 300 -n 3 "$WORKER" second) >second.txt 2>&1 || rc=$?
 [ $rc = 1 ] || fail "a group that cannot be made ended with $rc"
 grep -q 'timed out: .*not all 3 ranks of MPI_COMM_WORLD have come within [0-9.]* s' second.txt ||
     fail "no word about who did not come"

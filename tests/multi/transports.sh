@@ -35,8 +35,10 @@ if ! command -v mpirun >/dev/null || [ ! -e "$GR_BIN/../lib/libgradus-mpi.so" ];
     echo "left out: MPI is not installed, or the module was not built"
     exit 0
 fi
+session=$(mktemp -d) # its own: others may start and end at the same time
+trap 'rm -rf "$folder" "$session"' EXIT
 mpirun() { OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 \
-    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 command mpirun "$@"; }
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base="$session" command mpirun "$@"; }
 GR_COMM=mpi mpirun -n 3 "$GR_BIN/gradus" "${words[@]}" \
     --output_dir mpi.3 >mpi.log 2>&1 || { cat mpi.log; fail "under mpirun"; }
 same mpi 3
