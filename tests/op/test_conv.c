@@ -262,6 +262,24 @@ static void check_chunks(void)
     }
 }
 
+/* No channels on one side, on the other, on both: nothing to sum, or nowhere to put it. */
+static void check_empty(void)
+{
+    static const int64_t channels[3][2] = { { 0, 3 }, { 3, 0 }, { 0, 0 } };
+
+    for (int i = 0; i < 6; i++) {
+        const int64_t *c = channels[i / 2];
+        problem p = { .opt = GR_CONV_INIT, .type = i % 2 ? GR_BF16 : GR_F32 };
+
+        p.x = GR_SHAPE(2, 5, 6, c[0]);
+        p.w = GR_SHAPE(c[1], c[0], 3, 3);
+        open_problem(&p);
+        for (int op = 0; op < N_OPS; op++)
+            check_kernels(&p, op);
+        close_problem(&p);
+    }
+}
+
 /* ---- values ---- */
 
 /* Every kernel must give the class of number that the reference gives, and tiny results
@@ -371,6 +389,7 @@ int main(void)
 {
     check_shapes();
     check_chunks();
+    check_empty();
     for (int i = 0; i < 2; i++) {
         const gr_dtype type = i ? GR_BF16 : GR_F32;
 

@@ -31,7 +31,8 @@ static void choose_sizes(gr_fold_plan *f)
     f->co = f->d.co / f->d.groups;
     f->x_panels = f->run / GR_FOLD_RUN;
     f->y_panels = gr_div_up(f->co, f->isa->rows);
-    most = gr_min64(gr_max64(CHUNK_BYTES / line_bytes(f), LEAST_CHUNK), MOST_CHUNK);
+    most = CHUNK_BYTES / gr_max64(line_bytes(f), 1); /* 0: there are no channels */
+    most = gr_min64(gr_max64(most, LEAST_CHUNK), MOST_CHUNK);
     f->n_chunks = gr_div_up(g->n_lines, most);
     f->chunk = gr_max64(gr_div_up(gr_div_up(g->n_lines, gr_max64(f->n_chunks, 1)), unit), 1) * unit;
     f->n_chunks = gr_div_up(g->n_lines, f->chunk);
