@@ -38,7 +38,7 @@ typedef struct gr_job {
  * if set, is an address for gr_job_from_url(). */
 gr_status gr_job_from_env(gr_job *out) GR_MUST_CHECK;
 /* Ranks only, not where the store is: all that is known where a group needs no store. */
-gr_status gr_job_ranks_from_env(gr_job *out) GR_MUST_CHECK;
+GR_API gr_status gr_job_ranks_from_env(gr_job *out) GR_MUST_CHECK;
 
 /*
  * "env://" is gr_job_from_env(); "tcp://host:port" takes the store's place from the address.
