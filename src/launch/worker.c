@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +84,24 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+static const char *what_to_do(const char *program, int error)
+{
+    struct stat st;
+    bool is_there = stat(program, &st) == 0;
+
+    if (error == ENOEXEC)
+        return " (a script begins with #!)";
+    if (error == EACCES && is_there && S_ISDIR(st.st_mode))
+        return " (it is a folder)";
+    if (error == EACCES && is_there)
+        return " (chmod +x makes it a program; a Python script ends in .py)";
+    if (error == ENOENT && is_there)
+        return " (the file is there: the interpreter that its first line names is not)";
+    if (error == ENOENT && !strchr(program, '/'))
+        return " (it is neither in PATH nor beside gradrun)";
+    return "";
+}
+
 /* The pipe closes by itself when exec works, and nothing is read; when it fails the child
  * sends errno. Either way we know, and the child is in its own session by then. */
 static gr_status wait_for_exec(int fd, const char *program)
@@ -95,10 +114,8 @@ static gr_status wait_for_exec(int fd, const char *program)
     while (n < 0 && errno == EINTR);
     if (n == 0)
         return GR_OK;
-    if (error == ENOEXEC)
-        return gr_fail(GR_ERR_IO, "cannot execute '%s': %s (a script begins with #!)", program,
-                       strerror(error));
-    return gr_fail(GR_ERR_IO, "cannot execute '%s': %s", program, strerror(error));
+    return gr_fail(GR_ERR_IO, "cannot execute '%s': %s%s", program, strerror(error),
+                   what_to_do(program, error));
 }
 
 /* Where a stream goes: into a pipe of ours, a file, or nowhere. *theirs: the child's end. */

@@ -175,7 +175,26 @@ next
 host a 0 --rdzv-conf join_timeout=10 true
 ends a 1
 has a "waiting: 1 of 2 hosts are here: '.*' as node 0 from 127.0.0.1 with 1 rank; missing: node 1"
-has a 'after 10 s; that is not enough'
+has a 'after 10 s; that is not enough: start the others, or wait longer with --rdzv-conf join_timeout'
+# Host 0 under an address that is not its own; a guest of nobody.
+next
+"$RUN" --nnodes=2 --master-addr 192.0.2.7 --master-port "$port" --rdzv-conf timeout=1 true >a.txt 2>&1 &
+pid[a]=$!
+ends a 1
+has a "this host is node 0, but '192.0.2.7' \(--master-addr\) is none of its addresses"
+host b 1 --rdzv-conf timeout=1 true
+ends b 1
+has b "not reached within 1 s: cannot connect to '127.0.0.1' port $port .*; start gradrun there"
+# torchrun's default for --master-addr: this machine.
+next
+for node in 0 1; do
+    "$RUN" --nnodes=2 --node-rank=$node --master-port="$port" "$WORKER" store >"$node.txt" 2>&1 &
+    pid[$node]=$!
+done
+ends 0 0
+ends 1 0
+has 1 'no --master-addr \(or MASTER_ADDR\) is given: hosts meet at 127.0.0.1, so all 2 must be this'
+has 1 'rank 1 of 2 \(local 0\) met the others'
 # A secret that all hosts have, or not.
 next
 GR_JOB_TOKEN=s3cret host a 0 true

@@ -21,6 +21,13 @@ same 'out 1\n' "$(run_folder)/1/stdout.log"
 said '^\[default1\]:err 1$'
 rm -r logs
 
+expect 0 "$RUN" --log-dir logs -r3 sh -c "$say"
+same 'out 0\n' "$(run_folder)/0/stdout.log"
+rm -r logs
+: >file
+expect 1 "$RUN" --log-dir file -r3 true
+said "cannot make folder 'file'"
+
 # By rank: 1's stdout into a file, 0's to the terminal.
 expect 0 "$RUN" --nproc-per-node 2 --log-dir logs -r 1:1 sh -c "$say"
 same 'out 0\n' out.txt
@@ -85,6 +92,11 @@ if command -v python3 >/dev/null; then
     mkdir -p package && cp args.py package/__main__.py
     expect 0 "$RUN" -m package x
     same "['x'] 0\n" out.txt
+    expect 0 "$RUN" --run-path --no-python --start-method fork --event-log-handler console \
+        --logs-specs x args.py
+    for name in run-path start-method event-log-handler logs-specs; do
+        said "--$name means something inside Python only"
+    done
     PYTHON_EXEC=/bin/echo expect 0 "$RUN" args.py x
     same '-u args.py x\n' out.txt
 else
