@@ -30,6 +30,10 @@ says small "largest batch_size that fits is [0-9]"
 check 2 tiny --batch_size 64 --device_memory 1MiB || fail tiny
 says tiny "does not fit"
 says tiny "no batch fits: "
+says tiny "ready here, but it does not fit into the device memory that was asked for"
+check 1 large --batch_size 64 --device_memory 4000GiB || fail large
+says large "largest batch_size that fits is at least [0-9]"
+says large "Everything is ready.$"
 ! check 1 bad --n_train 10 --batch_size 11 || fail "a batch that is too large"
 says bad "largest batch_size that works is 10"
 : >plain
