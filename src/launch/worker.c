@@ -72,7 +72,8 @@ static gr_status fork_child(worker *w, const start *s)
         be_child(s);
     if (w->pid < 0) {
         w->pid = 0;
-        return gr_fail(GR_ERR_IO, "fork: %s", strerror(errno));
+        return gr_fail(GR_ERR_IO, "fork: %s%s", strerror(errno),
+                       errno == EAGAIN ? " (raise the limit on processes: ulimit -u)" : "");
     }
     return GR_OK;
 }
@@ -118,6 +119,14 @@ static gr_status wait_for_exec(int fd, const char *program)
                    what_to_do(program, error));
 }
 
+static gr_status make_pipe(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC) == 0)
+        return GR_OK;
+    return gr_fail(GR_ERR_IO, "pipe: %s%s", strerror(errno),
+                   errno == EMFILE ? " (raise the limit: ulimit -n)" : "");
+}
+
 /* Where a stream goes: into a pipe of ours, a file, or nowhere. *theirs: the child's end. */
 static gr_status open_stream(worker_stream *s, const gr_launch_config *c, const gr_logs *logs,
                              const worker *w, int bit, int *theirs)
@@ -135,9 +144,7 @@ static gr_status open_stream(worker_stream *s, const gr_launch_config *c, const 
     if (bit == GR_STD_OUT && w->local_rank == 0 && s->is_shown && !s->is_tee && !c->prefix &&
         !c->out_filters && isatty(STDOUT_FILENO))
         return GR_OK; /* the terminal itself: *theirs stays -1 */
-    if (pipe2(pipes, O_CLOEXEC) != 0)
-        return gr_fail(GR_ERR_IO, "pipe: %s%s", strerror(errno),
-                       errno == EMFILE ? " (raise the limit: ulimit -n)" : "");
+    GR_TRY(make_pipe(pipes));
     s->pipe = pipes[0];
     *theirs = pipes[1];
     return GR_OK;
@@ -148,8 +155,7 @@ static gr_status fork_one(worker *w, start *s)
     int fault[2];
     gr_status st;
 
-    if (pipe2(fault, O_CLOEXEC) != 0)
-        return gr_fail(GR_ERR_IO, "pipe: %s", strerror(errno));
+    GR_TRY(make_pipe(fault));
     s->fault = fault[1];
     st = fork_child(w, s);
     close(fault[1]);

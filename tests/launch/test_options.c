@@ -203,6 +203,18 @@ static void test_meeting(void)
     GR_CHECK_STR(s.c.host, "a.b");
     GR_CHECK(s.c.port == 77 && s.c.is_host == 1);
     DONE(&s);
+    setenv("PET_MASTER_ADDR", "c.d", 1); /* PET_ wins over these, words over both */
+    setenv("PET_MASTER_PORT", "79", 1);
+    GR_CHECK_OK(MAKE(&s, "--nnodes", "2", "p"));
+    GR_CHECK_STR(s.c.host, "c.d");
+    GR_CHECK_EQ(s.c.port, 79);
+    DONE(&s);
+    GR_CHECK_OK(MAKE(&s, "--nnodes", "2", "--master-port=80", "p"));
+    GR_CHECK_STR(s.c.host, "c.d");
+    GR_CHECK_EQ(s.c.port, 80);
+    DONE(&s);
+    unsetenv("PET_MASTER_ADDR");
+    unsetenv("PET_MASTER_PORT");
     GR_CHECK_OK(MAKE(&s, "p")); /* one host: a foreign MASTER_ADDR is not ours */
     GR_CHECK_STR(s.c.host, "127.0.0.1");
     DONE(&s);

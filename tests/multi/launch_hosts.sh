@@ -124,6 +124,20 @@ kill -CONT "$agent"
 ends b 1
 has b 'which has the store, is lost'
 
+# The one that has the store is silent: its guests say so, and it ends too when it wakes up.
+next
+for n in a b; do host $n $([ $n = a ] && echo 0 || echo 1) --rdzv-conf heartbeat_timeout=5 \
+    sh -c 'echo up; exec sleep 100'; done
+comes a '^up'
+comes b '^up'
+agent=$(agent_of a)
+kill -STOP "$agent"
+ends b 1
+has b 'which has the store, is lost and the job with it: nothing was heard of it for 5 s'
+kill -CONT "$agent"
+ends a 1
+has a 'was lost after|is lost and the job with it'
+
 # MIN:MAX: one of at most three begins, as node 0 since it came first; a second and a third join;
 # one is lost; the rest goes on.
 next
@@ -195,6 +209,9 @@ ends 0 0
 ends 1 0
 has 1 'no --master-addr \(or MASTER_ADDR\) is given: hosts meet at 127.0.0.1, so all 2 must be this'
 has 1 'rank 1 of 2 \(local 0\) met the others'
+GR_SOCKET_IFNAME=nowhere0 host b 1 true
+ends b 2
+has b "GR_SOCKET_IFNAME is 'nowhere0', but no network interface is called so; there are .*lo"
 # A secret that all hosts have, or not.
 next
 GR_JOB_TOKEN=s3cret host a 0 true

@@ -45,6 +45,11 @@ expect 0 "$RUN" --nproc-per-node 2 --log-dir logs --tee 3 --duplicate-stdout-fil
     sh -c "$say"
 same 'out 1\n' "$(run_folder)/filtered_stdout.log"
 rm -r logs
+# Two commas are one of the text.
+expect 0 "$RUN" --log-dir logs --tee 3 --duplicate-stderr-filters 'xyz,a,,b' \
+    sh -c 'echo xyz; echo a,b >&2; echo a >&2; echo b >&2'
+same 'a,b\n' "$(run_folder)/filtered_stderr.log"
+rm -r logs
 
 # A failure whose stderr went into a file is still shown; so is an error file.
 expect 4 "$RUN" --log-dir logs -r 3 sh -c 'echo "deep trouble" >&2; exit 4'
@@ -80,6 +85,17 @@ CUDA_VISIBLE_DEVICES=4,5 expect 0 "$RUN" --nproc-per-node 2 --virtual-local-rank
     sh -c 'echo "$CUDA_VISIBLE_DEVICES $LOCAL_RANK $RANK"'
 sort out.txt >sorted.txt
 same '4 0 0\n5 0 1\n' sorted.txt
+
+# Threads: cores / ranks, told in a line; nothing is said or set for one rank, or where it is set.
+cores=$(nproc)
+share=$((cores / 2 > 0 ? cores / 2 : 1))
+expect 0 "$RUN" --nproc-per-node 2 sh -c 'echo "$OMP_NUM_THREADS"'
+same "$share\n$share\n" out.txt
+said "OMP_NUM_THREADS is not set: $share for each of 2 ranks"
+[ "$(wc -l <err.txt)" = 1 ] || fail "more than a line about threads"
+expect 0 "$RUN" sh -c 'echo "${OMP_NUM_THREADS-none}"'
+same 'none\n' out.txt
+[ ! -s err.txt ] || fail "something was said about the threads of one rank"
 
 # The legacy launcher and Python.
 if command -v python3 >/dev/null; then
