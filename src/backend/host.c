@@ -1,10 +1,8 @@
 /*
  * Host memory as device memory.
  *
- * The first touch of a page costs more than most kernels spend on it, and a step arena
- * is touched from end to end, so large blocks are mapped on huge-page borders and ask
- * for huge pages: 512 times fewer faults. Small ones come from the heap, where ASan
- * sees their ends.
+ * A step arena is touched from end to end, so large blocks ask for large pages
+ * (base/pages.h). Small ones come from the heap, where ASan sees their ends.
  *
  *     raw ─► [ ...... | block * | mem, 256-byte aligned ...... ]
  *
@@ -16,6 +14,7 @@
 #include "backend/host.h"
 
 #include "base/alloc.h"
+#include "base/pages.h"
 #include "base/size.h"
 
 #include <errno.h>
@@ -25,9 +24,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define ALIGN_BYTES     ((size_t)256)
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
-#define MIN_MAP_BYTES   (2 * HUGE_PAGE_BYTES)
+#define ALIGN_BYTES   ((size_t)256)
+#define MIN_MAP_BYTES (2 * GR_LARGE_PAGE_BYTES)
 
 typedef struct block {
     void *raw;        /* owned: from mmap or from gr_malloc */
@@ -39,21 +37,11 @@ static size_t step_to_border(const void *p, size_t border)
     return (size_t)(-(uintptr_t)p & (border - 1));
 }
 
-/* Maps n_bytes, a multiple of the huge page, on a huge-page border. */
 static gr_status map_block(block *b, size_t n_bytes)
 {
-    size_t head;
-    char *p = (char *)mmap(NULL, n_bytes + HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if ((void *)p == MAP_FAILED)
+    b->raw = gr_pages_map(n_bytes, PROT_READ | PROT_WRITE);
+    if (!b->raw)
         return gr_fail(GR_ERR_NOMEM, "no memory for %zu bytes: %s", n_bytes, strerror(errno));
-    head = step_to_border(p, HUGE_PAGE_BYTES);
-    if (head > 0)
-        munmap(p, head);
-    if (head < HUGE_PAGE_BYTES)
-        munmap(p + head + n_bytes, HUGE_PAGE_BYTES - head);
-    b->raw = p + head;
     b->map_bytes = n_bytes;
     madvise(b->raw, n_bytes, MADV_HUGEPAGE); /* advice: without it all works, slower */
     return GR_OK;
@@ -79,7 +67,7 @@ gr_status gr_host_alloc(gr_device *d, size_t n_bytes, void **out)
     if (!b)
         return GR_ERR_NOMEM;
     if (n_bytes >= MIN_MAP_BYTES)
-        st = map_block(b, gr_round_up(n_bytes + ALIGN_BYTES, HUGE_PAGE_BYTES));
+        st = map_block(b, gr_round_up(n_bytes + ALIGN_BYTES, GR_LARGE_PAGE_BYTES));
     else
         st = heap_block(b, n_bytes + 2 * ALIGN_BYTES);
     if (st != GR_OK) {

@@ -9,6 +9,7 @@
 #include "comm/pg.h"
 
 #include "base/alloc.h"
+#include "base/pages.h"
 #include "base/size.h"
 #include "comm/call.h"
 
@@ -16,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#define PAGE_BYTES ((size_t)4096)
 
 #define VALUE_TEXT 100 /* characters of a setting's value that a message shows */
 
@@ -53,12 +52,13 @@ gr_status gr_pg_common(gr_pg *pg, size_t n_common, size_t n_bytes, void **mem)
     void *own;
 
     GR_TRY(enter(pg));
-    n_common = gr_round_up(n_common, PAGE_BYTES);
+    n_common = gr_round_up(n_common, GR_PAGE_BYTES);
     GR_BUG_IF(!pg->ops->common || n_common > n_bytes);
-    own = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (own == MAP_FAILED)
+    own = gr_pages_map(n_bytes, PROT_READ | PROT_WRITE);
+    if (!own)
         return leave(
             pg, gr_fail(GR_ERR_NOMEM, "no memory for %zu bytes: %s", n_bytes, strerror(errno)));
+    (void)madvise(own, n_bytes, MADV_HUGEPAGE);
     st = leave(pg, gr_wrap(pg->ops->common(pg, own, n_common), "common memory"));
     if (st != GR_OK)
         gr_pg_common_free(own, n_bytes);

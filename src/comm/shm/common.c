@@ -12,7 +12,7 @@ static gr_status open_peer(gr_shm *s, shm_segment *m, size_t n_bytes)
     if (!s->world->is_threads)
         return shm_segment_open(m, s->world->owner_pid, s->head->common_fd, n_bytes,
                                 SHM_LARGE_PAGES);
-    *m = (shm_segment){ .n_bytes = n_bytes, .fd = s->head->common_fd };
+    *m = (shm_segment){ .n_bytes = n_bytes, .fd = s->head->common_fd, .pages = SHM_LARGE_PAGES };
     return GR_OK;
 }
 
@@ -20,7 +20,7 @@ static gr_status open_peer(gr_shm *s, shm_segment *m, size_t n_bytes)
 static gr_status map_common(gr_shm *s, shm_segment *m, void *at, size_t n_bytes)
 {
     gr_what what = { .kind = GR_WHAT_COMMON, .n_elem = n_bytes };
-    shm_segment over = { .mem = at, .n_bytes = n_bytes, .fd = -1 };
+    shm_segment over = { .mem = at, .n_bytes = n_bytes, .fd = -1, .pages = SHM_LARGE_PAGES };
 
     if (s->pg.rank == 0) {
         GR_TRY(shm_segment_create(m, n_bytes, SHM_LARGE_PAGES));
@@ -29,7 +29,7 @@ static gr_status map_common(gr_shm *s, shm_segment *m, void *at, size_t n_bytes)
     }
     GR_TRY(shm_round(s, &what, NULL, 0));
     GR_TRY(open_peer(s, m, n_bytes));
-    GR_TRY(shm_segment_map_over(m, at, SHM_LARGE_PAGES));
+    GR_TRY(shm_segment_map_over(m, at));
     GR_TRY(shm_segment_populate(&over, 0, n_bytes));
     return shm_round(s, &what, NULL, 0);
 }

@@ -1,14 +1,12 @@
 /* The exchange space: making it, and reducing gradients where they lie. */
 #include "comm/shm/shm.h"
 
+#include "base/pages.h"
 #include "base/size.h"
 #include "comm/reduce.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define HUGE_BYTES ((size_t)2 << 20)
-#define PAGE_BYTES ((size_t)4096)
 
 /* ---- making the space ---- */
 
@@ -27,8 +25,9 @@ static gr_status make_parts(gr_shm *s, size_t n_bytes)
  * Round 3: everybody has mapped it and given its own part pages. */
 static gr_status replace_parts(gr_shm *s, const gr_what *what)
 {
-    size_t stride = gr_round_up(what->n_elem ? what->n_elem : 1,
-                                what->n_elem >= HUGE_BYTES ? HUGE_BYTES : PAGE_BYTES);
+    size_t stride =
+        gr_round_up(what->n_elem ? what->n_elem : 1,
+                    what->n_elem >= GR_LARGE_PAGE_BYTES ? GR_LARGE_PAGE_BYTES : GR_PAGE_BYTES);
     shm_world *w = s->world;
     bool is_mine = s->pg.rank == 0 || !w->is_threads;
     size_t n_bytes;

@@ -10,24 +10,25 @@
 
 #include <stddef.h>
 
+/* Large pages for what is used whole, small ones for what is sparse. */
+typedef enum shm_pages { SHM_LARGE_PAGES, SHM_SMALL_PAGES } shm_pages;
+
 typedef struct shm_segment {
     void *mem; /* NULL: none */
     size_t n_bytes;
     int fd; /* -1: none */
+    shm_pages pages;
 } shm_segment;
 
-#define SHM_SEGMENT_NONE \
-    {                    \
-        NULL, 0, -1      \
+#define SHM_SEGMENT_NONE             \
+    {                                \
+        NULL, 0, -1, SHM_SMALL_PAGES \
     }
-
-/* Large pages for what is used whole, small ones for what is sparse. */
-typedef enum shm_pages { SHM_LARGE_PAGES, SHM_SMALL_PAGES } shm_pages;
 
 gr_status shm_segment_anonymous(shm_segment *s, size_t n_bytes) GR_MUST_CHECK;
 gr_status shm_segment_create(shm_segment *s, size_t n_bytes, shm_pages pages) GR_MUST_CHECK;
 /* Maps s->fd once more, at `at`, over what is mapped there, for good: closing does not undo it. */
-gr_status shm_segment_map_over(const shm_segment *s, void *at, shm_pages pages) GR_MUST_CHECK;
+gr_status shm_segment_map_over(const shm_segment *s, void *at) GR_MUST_CHECK;
 /* Maps descriptor `fd` of process `pid`; it must hold at least n_bytes. */
 gr_status shm_segment_open(shm_segment *s, int pid, int fd, size_t n_bytes,
                            shm_pages pages) GR_MUST_CHECK;
