@@ -15,6 +15,8 @@
 #define ANY_BYTES SIZE_MAX
 #define KIB(n)    ((size_t)(n) << 10)
 
+#define LANES_BYTES KIB(256) /* of a whole call: below, waking threads costs what they gain */
+
 static const struct row {
     gr_call_kind kind;
     bool hosts; /* only with several hosts whose ranks follow each other */
@@ -22,25 +24,26 @@ static const struct row {
     size_t max_bytes;
     const char *name;
     gr_algo_fn *fn;
+    bool has_lanes; /* knows how to carry a part of everything */
 } rows[] = {
-    { GR_CALL_ALLREDUCE, false, 16, KIB(16), "all", gr_algo_sum_all },
-    { GR_CALL_ALLREDUCE, true, ANY_RANKS, ANY_BYTES, "hosts", gr_algo_sum_hosts },
-    { GR_CALL_ALLREDUCE, false, 64, ANY_BYTES, "shares", gr_algo_sum_shares },
-    { GR_CALL_ALLREDUCE, false, ANY_RANKS, ANY_BYTES, "chain", gr_algo_sum_chain },
-    { GR_CALL_REDUCE, false, ANY_RANKS, KIB(64), "root", gr_algo_reduce_root },
-    { GR_CALL_REDUCE, false, ANY_RANKS, ANY_BYTES, "shares", gr_algo_reduce_shares },
-    { GR_CALL_REDUCE_SCATTER, false, ANY_RANKS, ANY_BYTES, "shares", gr_algo_reduce_scatter },
-    { GR_CALL_ALLGATHER, true, ANY_RANKS, ANY_BYTES, "ring", gr_algo_allgather_ring },
-    { GR_CALL_ALLGATHER, false, 64, ANY_BYTES, "direct", gr_algo_allgather_direct },
-    { GR_CALL_ALLGATHER, false, ANY_RANKS, ANY_BYTES, "ring", gr_algo_allgather_ring },
-    { GR_CALL_BROADCAST, false, ANY_RANKS, KIB(512), "tree", gr_algo_broadcast_tree },
-    { GR_CALL_BROADCAST, false, ANY_RANKS, ANY_BYTES, "chain", gr_algo_broadcast_chain },
-    { GR_CALL_GATHER, false, ANY_RANKS, ANY_BYTES, "direct", gr_algo_gather },
-    { GR_CALL_SCATTER, false, ANY_RANKS, ANY_BYTES, "direct", gr_algo_scatter },
-    { GR_CALL_ALLTOALL, false, ANY_RANKS, ANY_BYTES, "direct", gr_algo_alltoall },
-    { GR_CALL_BARRIER, false, ANY_RANKS, ANY_BYTES, "steps", gr_algo_barrier },
-    { GR_CALL_SEND, false, ANY_RANKS, ANY_BYTES, "direct", gr_algo_pair },
-    { GR_CALL_RECV, false, ANY_RANKS, ANY_BYTES, "direct", gr_algo_pair },
+    { GR_CALL_ALLREDUCE, false, 16, KIB(16), "all", gr_algo_sum_all, false },
+    { GR_CALL_ALLREDUCE, true, ANY_RANKS, ANY_BYTES, "hosts", gr_algo_sum_hosts, false },
+    { GR_CALL_ALLREDUCE, false, 64, ANY_BYTES, "shares", gr_algo_sum_shares, true },
+    { GR_CALL_ALLREDUCE, false, ANY_RANKS, ANY_BYTES, "chain", gr_algo_sum_chain, false },
+    { GR_CALL_REDUCE, false, ANY_RANKS, KIB(64), "root", gr_algo_reduce_root, false },
+    { GR_CALL_REDUCE, false, ANY_RANKS, ANY_BYTES, "shares", gr_algo_reduce_shares, true },
+    { GR_CALL_REDUCE_SCATTER, false, ANY_RANKS, ANY_BYTES, "shares", gr_algo_reduce_scatter, true },
+    { GR_CALL_ALLGATHER, true, ANY_RANKS, ANY_BYTES, "ring", gr_algo_allgather_ring, false },
+    { GR_CALL_ALLGATHER, false, 64, ANY_BYTES, "direct", gr_algo_allgather_direct, true },
+    { GR_CALL_ALLGATHER, false, ANY_RANKS, ANY_BYTES, "ring", gr_algo_allgather_ring, false },
+    { GR_CALL_BROADCAST, false, ANY_RANKS, KIB(512), "tree", gr_algo_broadcast_tree, false },
+    { GR_CALL_BROADCAST, false, ANY_RANKS, ANY_BYTES, "chain", gr_algo_broadcast_chain, true },
+    { GR_CALL_GATHER, false, ANY_RANKS, ANY_BYTES, "direct", gr_algo_gather, false },
+    { GR_CALL_SCATTER, false, ANY_RANKS, ANY_BYTES, "direct", gr_algo_scatter, false },
+    { GR_CALL_ALLTOALL, false, ANY_RANKS, ANY_BYTES, "direct", gr_algo_alltoall, false },
+    { GR_CALL_BARRIER, false, ANY_RANKS, ANY_BYTES, "steps", gr_algo_barrier, false },
+    { GR_CALL_SEND, false, ANY_RANKS, ANY_BYTES, "direct", gr_algo_pair, false },
+    { GR_CALL_RECV, false, ANY_RANKS, ANY_BYTES, "direct", gr_algo_pair, false },
 };
 
 #define N_ROWS ((int)(sizeof(rows) / sizeof(rows[0])))
@@ -59,6 +62,17 @@ static const char *kind_name(gr_call_kind kind)
 static bool is_word(const char *text, size_t len, const char *name)
 {
     return strlen(name) == len && memcmp(text, name, len) == 0;
+}
+
+bool gr_choose_lanes(const gr_algo_args *a, gr_algo_fn *fn)
+{
+    bool is_blocks = a->call->kind == GR_CALL_REDUCE_SCATTER || a->call->kind == GR_CALL_ALLGATHER;
+    size_t n = is_blocks ? gr_call_first(a->call, a->size) : a->call->n_elem;
+
+    for (int i = 0; i < N_ROWS; i++)
+        if (rows[i].fn == fn && rows[i].kind == a->call->kind)
+            return rows[i].has_lanes && n * a->elem_bytes >= LANES_BYTES;
+    return false;
 }
 
 /* The next "kind=name" of the list, cut into its halves; false at the end. */

@@ -1,5 +1,5 @@
 /* Calls under way: beginning them, moving them on, comparing them with the peers'. */
-#include "comm/engine.h"
+#include "comm/lanes.h"
 
 #include "base/alloc.h"
 
@@ -106,6 +106,7 @@ static void free_works(gr_job_work *w)
     while (w) {
         gr_job_work *next = w->next;
 
+        gr_lanes_free_parts(w);
         gr_sched_fini(&w->sched);
         gr_free(w);
         w = next;
@@ -131,6 +132,7 @@ static gr_job_work *take_work(gr_engine *e)
     if (w) {
         e->spare = w->next;
         gr_sched_clear(&w->sched);
+        w->n_parts = 0;
         return w;
     }
     w = (gr_job_work *)gr_calloc(1, sizeof(*w));
@@ -145,22 +147,40 @@ static gr_job_work *take_work(gr_engine *e)
     return NULL;
 }
 
-static gr_status write_schedule(gr_engine *e, gr_job_work *w, const gr_pg_call *c)
+static gr_algo_args args_of(gr_engine *e, gr_sched *s, const gr_pg_call *c)
 {
-    gr_algo_args a = { .sched = &w->sched,
-                       .call = c,
-                       .rank = e->pg->rank,
-                       .size = e->pg->size,
-                       .hosts = e->hosts,
-                       .piece_bytes = e->piece_bytes,
-                       .has_patience = e->wire->has_patience,
-                       .elem_bytes = c->kind == GR_CALL_BARRIER ? 1 : gr_dtype_bytes(c->dtype) };
+    return (gr_algo_args){ .sched = s,
+                           .call = c,
+                           .rank = e->pg->rank,
+                           .size = e->pg->size,
+                           .hosts = e->hosts,
+                           .piece_bytes = e->piece_bytes,
+                           .has_patience = e->wire->has_patience,
+                           .elem_bytes = c->kind == GR_CALL_BARRIER ? 1 : gr_dtype_bytes(c->dtype),
+                           .n_lanes = 1 };
+}
+
+gr_status gr_engine_write(gr_engine *e, gr_job_work *w, const gr_pg_call *c, int n_lanes)
+{
+    gr_algo_args a = args_of(e, &w->sched, c);
+
+    a.lane = e->lane;
+    a.n_lanes = n_lanes;
+    GR_TRY(gr_choose(&a, e->forced)(&a));
+    return w->sched.status;
+}
+
+static gr_status write_schedules(gr_engine *e, gr_job_work *w, const gr_pg_call *c)
+{
+    gr_algo_args a = args_of(e, &w->sched, c);
+    bool is_cut_up = gr_lanes_count(e->lanes) > 1 && gr_choose_lanes(&a, gr_choose(&a, e->forced));
 
     if (c->kind == GR_CALL_ALLREDUCE || c->kind == GR_CALL_REDUCE ||
         c->kind == GR_CALL_REDUCE_SCATTER)
         GR_TRY(gr_fold_pick(&w->sched.fn, c->dtype, c->op));
-    GR_TRY(gr_choose(&a, e->forced)(&a));
-    return w->sched.status;
+    if (is_cut_up)
+        GR_TRY(gr_lanes_write(e->lanes, w, c));
+    return gr_engine_write(e, w, c, is_cut_up ? gr_lanes_count(e->lanes) : 1);
 }
 
 static uint64_t next_number(gr_engine *e, const gr_pg_call *c)
@@ -197,6 +217,22 @@ static gr_status set_off(gr_engine *e, gr_job_work *w)
     return gr_engine_move(e);
 }
 
+/* On lane 0; the others have the call first, and work while this one does. */
+static gr_status set_off_all(gr_engine *e, gr_job_work *w)
+{
+    atom32_set(&w->has_complained, 0);
+    if (w->n_parts > 0)
+        gr_lanes_post(e->lanes, w);
+    return set_off(e, w);
+}
+
+gr_status gr_engine_set_off(gr_engine *e, gr_job_work *part)
+{
+    gr_sched_rewind(&part->sched);
+    part->seq = e->n_calls++;
+    return set_off(e, part);
+}
+
 gr_status gr_engine_begin(gr_engine *e, const gr_pg_call *c, gr_place_id where, gr_job_work **out)
 {
     gr_job_work *w = take_work(e);
@@ -209,7 +245,7 @@ gr_status gr_engine_begin(gr_engine *e, const gr_pg_call *c, gr_place_id where, 
     if (where.offset > 0)
         w->what.detail = where.offset;
     gr_label_put(w->label, c->label);
-    st = write_schedule(e, w, c);
+    st = write_schedules(e, w, c);
     if (st != GR_OK) {
         w->next = e->spare;
         e->spare = w;
@@ -217,7 +253,7 @@ gr_status gr_engine_begin(gr_engine *e, const gr_pg_call *c, gr_place_id where, 
     }
     w->seq = next_number(e, c);
     *out = w;
-    return set_off(e, w);
+    return set_off_all(e, w);
 }
 
 gr_status gr_engine_again(gr_engine *e, gr_job_work *w)
@@ -225,18 +261,20 @@ gr_status gr_engine_again(gr_engine *e, gr_job_work *w)
     gr_sched_rewind(&w->sched);
     w->what.agreed = e->pg->agreed_name ? e->pg->agreed : 0;
     w->seq = e->n_calls++;
-    return set_off(e, w);
+    return set_off_all(e, w);
 }
 
 gr_status gr_engine_move(gr_engine *e)
 {
     bool moved = true;
 
+    if (e->lanes)
+        GR_TRY(gr_lanes_check(e->lanes));
     /* Not for ever: a rank that runs ahead can send faster than this one looks up. */
     for (int i = 0; i < MOVES && moved; i++) {
         moved = false;
         for (gr_job_work *w = e->open; w; w = w->next)
-            if (!gr_work_is_done(w))
+            if (!gr_sched_is_done(&w->sched))
                 GR_TRY(gr_sched_move(&w->sched, e->wire));
         GR_TRY(e->wire->ops->move(e->wire, &moved));
         e->n_moved += moved;
@@ -246,7 +284,7 @@ gr_status gr_engine_move(gr_engine *e)
 
 bool gr_work_is_done(const gr_job_work *w)
 {
-    return gr_sched_is_done(&w->sched);
+    return gr_sched_is_done(&w->sched) && (w->n_parts == 0 || atom32_get(&w->n_left) == 0);
 }
 
 void gr_engine_close(gr_engine *e, gr_job_work *w)
@@ -285,6 +323,8 @@ void gr_engine_abort(gr_engine *e, const char *why)
         tell_all(e, &f, why);
     if (e->wire && e->wire->ops->halt)
         e->wire->ops->halt(e->wire);
+    if (e->lanes)
+        gr_lanes_abort(e->lanes, why);
     e->aborted = true;
 }
 

@@ -9,7 +9,7 @@
  * (3) A work that failed keeps its memory until the engine ends: the wire may still hold
  *     its messages.
  *
- * Threads: the group's.
+ * Threads: the group's; engines of further lanes (lanes.h) have one each.
  */
 #ifndef GR_COMM_ENGINE_H
 #define GR_COMM_ENGINE_H
@@ -17,10 +17,12 @@
 #include "comm/choose.h"
 #include "comm/inbox.h"
 #include "comm/pg.h"
+#include "comm/shm/atom.h"
 
 #define GR_RECENT 64
 
 typedef struct gr_engine gr_engine;
+typedef struct gr_lanes gr_lanes;
 
 /* A call that a rank has been seen in. */
 typedef struct gr_seen {
@@ -47,6 +49,12 @@ typedef struct gr_job_work {
     char label[GR_LABEL];
     bool is_open;   /* begun, not yet finished */
     uint64_t order; /* for the group's own use */
+    /* Of a call that further lanes carry, too: */
+    struct gr_job_work *parts; /* theirs; kept for calls to come */
+    int cap_parts, n_parts;    /* 0: this call has none */
+    atom32 n_left;             /* parts that are not done */
+    struct gr_job_work *whole; /* of a part: the work that it is of; else NULL */
+    atom32 has_complained;     /* that a rank is late: one word for all lanes */
 } gr_job_work;
 
 struct gr_engine {
@@ -61,6 +69,10 @@ struct gr_engine {
     gr_job_work *open, *spare;
     uint64_t n_moved; /* grows while anything moves */
     bool aborted;     /* a peer has told so already: not to be told again */
+    gr_lanes *lanes;  /* further ones; NULL: none, or this is one. Owned by the group */
+    int lane;
+    const atom32 *is_cut; /* of a lane: not 0, everything is given up. NULL: lane 0 */
+    int grace_ms;         /* beyond the deadline */
 };
 
 /* Takes the wire over, also when it fails. `hosts` is copied; its array is borrowed. */
@@ -75,6 +87,11 @@ typedef struct gr_place_id {
 } gr_place_id;
 gr_status gr_engine_begin(gr_engine *e, const gr_pg_call *c, gr_place_id where,
                           gr_job_work **out) GR_MUST_CHECK;
+/* The schedule of this lane's part of a call; w->sched.fn must be there. */
+gr_status gr_engine_write(gr_engine *e, gr_job_work *w, const gr_pg_call *c,
+                          int n_lanes) GR_MUST_CHECK;
+/* A part, written before, is the next call of this lane. */
+gr_status gr_engine_set_off(gr_engine *e, gr_job_work *part) GR_MUST_CHECK;
 /* The same call again, on the same memory: nothing is written anew. */
 gr_status gr_engine_again(gr_engine *e, gr_job_work *w) GR_MUST_CHECK;
 /* Moves everything that can be moved; never waits. */

@@ -123,9 +123,10 @@ typedef struct patience {
 } patience;
 
 /* Nothing moves: says so in time, and gives up in time. */
-static gr_status lose_patience(gr_engine *e, const gr_job_work *w, patience *p, int *left_ms)
+static gr_status lose_patience(gr_engine *e, gr_job_work *w, patience *p, int *left_ms)
 {
-    gr_deadline deadline = { p->since_ns + (int64_t)e->pg->timeout_ms * 1000000 };
+    gr_deadline deadline = { p->since_ns + ((int64_t)e->pg->timeout_ms + e->grace_ms) * 1000000 };
+    gr_job_work *whole = w->whole ? w->whole : w;
     int64_t waited_ns = gr_now_ns() - p->since_ns;
 
     GR_TRY(look_for_leavers(e, w));
@@ -137,7 +138,8 @@ static gr_status lose_patience(gr_engine *e, const gr_job_work *w, patience *p, 
         p->told = true;
     }
     if (!p->logged && waited_ns > LATE_NS) {
-        gr_engine_log_late(e, w, p->since_ns);
+        if (atom32_claim(&whole->has_complained, 0, 1))
+            gr_engine_log_late(e, w, p->since_ns);
         p->logged = true;
     }
     return GR_OK;
@@ -155,11 +157,13 @@ gr_status gr_engine_wait(gr_engine *e, gr_job_work *w)
 
     for (;;) {
         bool has_moved;
-        int left_ms;
+        int left_ms = SLICE_MS;
 
         GR_TRY(gr_engine_move(e));
         if (gr_work_is_done(w))
             return GR_OK;
+        if (e->is_cut && atom32_get(e->is_cut))
+            return gr_fail(GR_ERR_PEER, "the group failed on another lane");
         /* Others' messages may keep moving while this call stands still. */
         if (w->sched.n_done != n_done)
             p.since_ns = gr_now_ns();
@@ -170,7 +174,8 @@ gr_status gr_engine_wait(gr_engine *e, gr_job_work *w)
         n_moved = e->n_moved;
         if (e->wire->may_spin && gr_now_ns() - spin_ns < SPIN_NS)
             continue;
-        GR_TRY(lose_patience(e, w, &p, &left_ms));
+        if (!gr_sched_is_done(&w->sched)) /* else further lanes are at it, and have their clocks */
+            GR_TRY(lose_patience(e, w, &p, &left_ms));
         if (!has_moved && !gr_work_is_done(w)) /* else there may be more to do */
             GR_TRY(e->wire->ops->sleep(e->wire, left_ms < SLICE_MS ? left_ms : SLICE_MS));
     }

@@ -16,6 +16,8 @@
 typedef struct gr_meet {
     int rank, size; /* in the group to be made */
     bool is_threads;
+    int most_lanes; /* for the group to be made, 0: any number; 1 and is_lane: it is one itself */
+    bool is_lane;
     gr_deadline deadline;
     char address[GR_HOST_TEXT]; /* of this host, as the others may reach it; "": unknown */
     char token[GR_TOKEN_TEXT];  /* of the job; "": none */

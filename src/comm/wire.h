@@ -13,7 +13,8 @@
  * begins, so that in each such stream the messages of earlier calls come first, and (2) their
  * receives are posted in the order of the sends, each needing only earlier ones.
  *
- * Threads: the group's. A wire may have others that write what was given to send().
+ * Threads: the group's, or its lane's (lanes.h). A wire may have others that write what was given
+ * to send().
  */
 #ifndef GR_COMM_WIRE_H
 #define GR_COMM_WIRE_H
@@ -68,6 +69,8 @@ typedef struct gr_wire_ops {
     gr_status (*move)(gr_wire *w, bool *moved);
     /* Sleeps until something may have come, at most ms. */
     gr_status (*sleep)(gr_wire *w, int ms);
+    /* From any thread: sleep() returns, or does not begin. NULL: the wire has no lanes. */
+    void (*wake)(gr_wire *w);
     /* Best effort, at once, to one rank: WAITS, ABORT, BYE. */
     void (*tell)(gr_wire *w, int peer, const gr_head *f, const char *text);
     /* This rank has said BYE to all: until what it sent has arrived, at most ms. A host, or
@@ -92,6 +95,7 @@ struct gr_wire {
     bool may_spin;                /* every rank of this host has a core */
     bool has_patience;            /* the same on all ranks; else patient messages are as others */
     const char *address;          /* of this host, for sub-groups; NULL: not known */
+    int n_lanes;                  /* for the group, this one included; equal on all ranks. 0: one */
     bool is_threads;              /* ranks are threads of one process */
     const struct gr_hosts *hosts; /* NULL: one host, or not known; lives as long as the wire */
 };

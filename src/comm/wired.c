@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "comm/lanes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,56 @@ typedef struct wired {
     size_t exchange_bytes;
     slot slots[GR_MAX_COLLS];
 } wired;
+
+/* ---- lanes ---- */
+
+/* All ranks meet again, in the group, for one more wire. */
+static gr_status add_lane(wired *g, const gr_meet *m, const gr_pg_config *config)
+{
+    int *ranks = (int *)gr_calloc((size_t)m->size, sizeof(*ranks));
+    gr_part all = { ranks, m->size, m->rank };
+    gr_wire *wire = NULL;
+    gr_meet_pg in_pg;
+    gr_meet again;
+    gr_status st;
+
+    if (!ranks)
+        return GR_ERR_NOMEM;
+    for (int r = 0; r < m->size; r++)
+        ranks[r] = r;
+    gr_meet_in_pg(&again, &in_pg, &g->pg, &all);
+    again.is_threads = m->is_threads;
+    again.most_lanes = 1;
+    again.is_lane = true;
+    memcpy(again.address, m->address, sizeof(again.address));
+    memcpy(again.token, m->token, sizeof(again.token));
+    st = g->kind->make_wire(&wire, &again, config);
+    gr_free(ranks);
+    return st == GR_OK ? gr_lanes_add(g->engine.lanes, wire) : st;
+}
+
+static gr_status open_lanes(wired *g, const gr_meet *m, const gr_pg_config *config)
+{
+    gr_pg_call least = { .kind = GR_CALL_ALLREDUCE,
+                         .dtype = GR_I32,
+                         .n_elem = 1,
+                         .op = GR_REDUCE_MIN,
+                         .label = "lanes" };
+    int32_t n_lanes;
+
+    if (g->engine.wire->n_lanes <= 1)
+        return GR_OK;
+    GR_TRY(gr_lanes_create(&g->engine.lanes, &g->engine));
+    for (int i = 1; i < g->engine.wire->n_lanes; i++)
+        GR_TRY(gr_wrap(add_lane(g, m, config), "lane %d", i));
+    n_lanes = gr_lanes_start(g->engine.lanes);
+    least.dst = &n_lanes;
+    GR_TRY(gr_pg_run(&g->pg, &least));
+    gr_lanes_limit(g->engine.lanes, n_lanes);
+    return GR_OK;
+}
+
+/* ---- making and ending ---- */
 
 gr_status gr_wired_create(gr_pg **out, const gr_wired_kind *kind, gr_meet *m,
                           const gr_pg_config *config, int local_rank)
@@ -52,6 +103,8 @@ gr_status gr_wired_create(gr_pg **out, const gr_wired_kind *kind, gr_meet *m,
     }
     if (st == GR_OK)
         st = gr_pg_run(&g->pg, &barrier);
+    if (st == GR_OK)
+        st = open_lanes(g, m, config);
     if (st != GR_OK) {
         gr_error e;
 
@@ -70,6 +123,8 @@ void gr_wired_destroy(gr_pg *pg)
     if (!g)
         return;
     gr_engine_leave(&g->engine);
+    gr_lanes_destroy(g->engine.lanes); /* before the works: they hold parts of them */
+    g->engine.lanes = NULL;
     for (int i = 0; i < GR_MAX_COLLS; i++)
         if (g->slots[i].work && !g->slots[i].work->is_open)
             gr_engine_recycle(&g->engine, g->slots[i].work);
@@ -286,6 +341,7 @@ gr_status gr_wired_split(gr_pg *pg, const gr_part *part, gr_pg **out)
 
     gr_meet_in_pg(&m, &in_pg, pg, part);
     m.is_threads = g->engine.wire->is_threads;
+    m.most_lanes = gr_lanes_count(g->engine.lanes);
     if (g->engine.wire->address)
         snprintf(m.address, sizeof(m.address), "%s", g->engine.wire->address);
     if (part->n == 0)

@@ -16,8 +16,7 @@ extern "C" {
 typedef enum gr_var_kind {
     GR_VAR_PARAM,  /* trainable unless frozen */
     GR_VAR_BUFFER, /* running statistics */
-    GR_VAR_OPTIM,  /* moments, step count, loss scale */
-    GR_VAR_HELD    /* of use within an update only: in no snapshot */
+    GR_VAR_OPTIM   /* moments, step count, loss scale */
 } gr_var_kind;
 
 /* Elements [first, first + n) of a tensor, counted in memory order. */

@@ -234,28 +234,6 @@ static int64_t one_fault(faulty f, int victim, int signal)
     return took;
 }
 
-/* Each rank in turn, all groups at the same time: they do nothing but wait for a deadline. */
-static void stop_each(faulty f)
-{
-    pid_t tests[MAX_RANKS];
-
-    for (int victim = 0; victim < f.n_ranks; victim++) {
-        tests[victim] = fork();
-        GR_CHECK(tests[victim] >= 0);
-        if (tests[victim] == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            one_fault(f, victim, SIGSTOP);
-            _exit(0);
-        }
-    }
-    for (int victim = 0; victim < f.n_ranks; victim++) {
-        int how;
-
-        GR_CHECK_EQ(waitpid(tests[victim], &how, 0), tests[victim]);
-        GR_CHECK_EQ(how, 0); /* it has said why not */
-    }
-}
-
 void faults_run(const char *transport, int n_ranks)
 {
     int n_kills = 0, n_prompt = 0;
@@ -267,7 +245,7 @@ void faults_run(const char *transport, int n_ranks)
             continue; /* together with send */
         for (int victim = 0; victim < n_ranks; victim++, n_kills++)
             n_prompt += one_fault(f, victim, SIGKILL) < PROMISE_NS;
-        stop_each(f);
+        one_fault(f, kind % n_ranks, SIGSTOP);
     }
     printf("%s: %d of %d deaths noticed within a second\n", transport, n_prompt, n_kills);
     GR_CHECK(n_prompt * 2 >= n_kills); /* the rest may be the machine's fault */
@@ -283,6 +261,21 @@ void faults_run_long(const char *transport, int n_ranks)
     f.kind = GR_CALL_SEND;
     one_fault(f, 1, SIGKILL);
     one_fault(f, 0, SIGSTOP);
+}
+
+void faults_run_started(const char *transport, int n_ranks)
+{
+    faulty f = { .transport = transport, .n_ranks = n_ranks, .n_elem = MANY_ELEM };
+
+    f.kind = EXCHANGE;
+    one_fault(f, 1, SIGKILL);
+    one_fault(f, 0, SIGSTOP);
+    f.kind = GR_CALL_BROADCAST;
+    one_fault(f, 1, SIGKILL);
+    f.kind = GR_CALL_ALLGATHER;
+    one_fault(f, 0, SIGKILL);
+    f.kind = GR_CALL_REDUCE_SCATTER;
+    one_fault(f, n_ranks - 1, SIGKILL);
 }
 
 void faults_grid(const char *transport, int n_ranks)

@@ -28,6 +28,7 @@ typedef struct gr_algo_args {
     size_t elem_bytes;
     size_t piece_bytes;
     bool has_patience; /* of the wire */
+    int lane, n_lanes; /* which part of everything this schedule carries (lanes.h) */
 } gr_algo_args;
 
 typedef gr_status gr_algo_fn(const gr_algo_args *a);
@@ -61,5 +62,7 @@ static inline size_t gr_least(size_t a, size_t b)
 gr_fold gr_algo_fold(const gr_algo_args *a, size_t n_elem);
 /* [*lo, *hi) of n elements: share k of n_shares, cut at cache lines. */
 void gr_share(size_t n, size_t elem_bytes, int k, int n_shares, size_t *lo, size_t *hi);
+/* Of n elements from *first on those of this lane: returns their count, moves *first. */
+size_t gr_lane_part(const gr_algo_args *a, size_t n, size_t *first);
 
 #endif

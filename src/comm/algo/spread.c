@@ -44,21 +44,21 @@ gr_status gr_algo_broadcast_tree(const gr_algo_args *a)
 gr_status gr_algo_broadcast_chain(const gr_algo_args *a)
 {
     int me = (a->rank + a->size - a->call->root) % a->size;
-    size_t n = a->call->n_elem, piece = gr_piece_elems(a);
+    size_t first = 0, n = gr_lane_part(a, a->call->n_elem, &first), piece = gr_piece_elems(a);
+    char *dst = (char *)a->call->dst + first * a->elem_bytes;
+    const char *src = (const char *)a->call->src + first * a->elem_bytes;
 
     if (me == 0)
-        gr_sched_copy(a->sched, a->call->dst, a->call->src, n * a->elem_bytes, GR_NONE);
+        gr_sched_copy(a->sched, dst, src, n * a->elem_bytes, GR_NONE);
     for (size_t at = 0; at < n; at += piece) {
         size_t n_bytes = gr_least(piece, n - at) * a->elem_bytes, from = at * a->elem_bytes;
         int need = GR_NONE;
 
         if (me > 0)
-            need = gr_sched_recv(a->sched, from_root(a, me - 1), (char *)a->call->dst + from,
-                                 n_bytes, GR_NONE);
+            need = gr_sched_recv(a->sched, from_root(a, me - 1), dst + from, n_bytes, GR_NONE);
         if (me + 1 < a->size)
-            gr_sched_send(a->sched, from_root(a, me + 1),
-                          (me == 0 ? (const char *)a->call->src : (char *)a->call->dst) + from,
-                          n_bytes, need);
+            gr_sched_send(a->sched, from_root(a, me + 1), (me == 0 ? src : dst) + from, n_bytes,
+                          need);
     }
     return GR_OK;
 }
@@ -75,12 +75,17 @@ static size_t block_bytes(const gr_algo_args *a, int k)
 
 gr_status gr_algo_allgather_direct(const gr_algo_args *a)
 {
-    gr_sched_copy(a->sched, block(a, a->rank), a->call->src, block_bytes(a, a->rank), GR_NONE);
+    size_t at = 0, n_bytes = gr_lane_part(a, gr_call_count(a->call, a->rank), &at) * a->elem_bytes;
+    const char *src = (const char *)a->call->src + at * a->elem_bytes;
+
+    gr_sched_copy(a->sched, block(a, a->rank) + at * a->elem_bytes, src, n_bytes, GR_NONE);
     for (int k = 1; k < a->size; k++) {
         int to = (a->rank + k) % a->size, from = (a->rank + a->size - k) % a->size;
+        size_t first = 0, n = gr_lane_part(a, gr_call_count(a->call, from), &first);
 
-        gr_sched_recv(a->sched, from, block(a, from), block_bytes(a, from), GR_NONE);
-        gr_sched_send(a->sched, to, a->call->src, block_bytes(a, a->rank), GR_NONE);
+        gr_sched_recv(a->sched, from, block(a, from) + first * a->elem_bytes, n * a->elem_bytes,
+                      GR_NONE);
+        gr_sched_send(a->sched, to, src, n_bytes, GR_NONE);
     }
     return GR_OK;
 }

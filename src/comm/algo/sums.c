@@ -42,6 +42,15 @@ void gr_share(size_t n, size_t elem_bytes, int k, int n_shares, size_t *lo, size
     *hi = gr_least((i * each + (i < rest ? i : rest) + each + (i < rest)) * per_line, n);
 }
 
+size_t gr_lane_part(const gr_algo_args *a, size_t n, size_t *first)
+{
+    size_t lo, hi;
+
+    gr_share(n, a->elem_bytes, a->lane, a->n_lanes, &lo, &hi);
+    *first += lo;
+    return hi - lo;
+}
+
 #define DEPTH        2
 #define WINDOW_BYTES ((size_t)2 << 20) /* of all ranks together: a second-level cache */
 #define LEAST_PIECE  ((size_t)32 << 10)
@@ -163,13 +172,13 @@ static size_t whole_share(const gr_algo_args *a, int k, size_t *first)
 
     gr_share(a->call->n_elem, a->elem_bytes, k, a->size, &lo, &hi);
     *first = lo;
-    return hi - lo;
+    return gr_lane_part(a, hi - lo, first);
 }
 
 static size_t block_share(const gr_algo_args *a, int k, size_t *first)
 {
     *first = gr_call_first(a->call, k);
-    return gr_call_count(a->call, k);
+    return gr_lane_part(a, gr_call_count(a->call, k), first);
 }
 
 /* Raw elements of every share go to the rank that sums it, piece by piece in turn. */
@@ -298,7 +307,9 @@ gr_status gr_algo_reduce_shares(const gr_algo_args *a)
 gr_status gr_algo_reduce_scatter(const gr_algo_args *a)
 {
     shares s = make_shares(a, block_share);
+    size_t first = 0; /* dst is this rank's block */
 
-    s.result = (char *)a->call->dst;
+    gr_lane_part(a, gr_call_count(a->call, a->rank), &first);
+    s.result = (char *)a->call->dst + first * a->elem_bytes;
     return sum_shares(&s, false, NULL);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -120,29 +121,6 @@ static gr_status stream_ended(mesh *m, mesh_stream *s, gr_status st)
     return mesh_control_move(m, s->peer, &moved);
 }
 
-gr_status mesh_read_rest(mesh *m, int peer)
-{
-    bool is_ring = m->peers[peer].out_ring != NULL;
-
-    for (int i = 0; i < (is_ring ? 1 : m->n_streams); i++) {
-        mesh_stream *s = &m->peers[peer].streams[i];
-        gr_pipe p = { s, is_ring ? mesh_ring_write : socket_write,
-                      is_ring ? mesh_ring_read : socket_read };
-        bool moved = is_ring || s->fd >= 0;
-
-        while (moved) {
-            gr_status st;
-
-            moved = false;
-            st = gr_stream_in(&s->stream, &p, &m->wire, peer, &moved);
-            if (st == GR_ERR_ARG)
-                return st;
-            moved = moved && st == GR_OK;
-        }
-    }
-    return GR_OK;
-}
-
 /* Has the sender met with a failure? */
 static gr_status check_lent(mesh *m, mesh_stream *s)
 {
@@ -151,6 +129,13 @@ static gr_status check_lent(mesh *m, mesh_stream *s)
     if (error == 0 || s->fd < 0)
         return GR_OK;
     return stream_ended(m, s, gr_fail(GR_ERR_IO, "%s", strerror(error)));
+}
+
+/* To sockets one message at a time: what fills the system's buffers for one rank while nothing is
+ * read from the others has left the cache by the time it is. */
+static gr_status write_some(mesh_stream *s, const gr_pipe *p, bool is_ring, bool *moved)
+{
+    return (is_ring ? gr_stream_out : gr_stream_out_one)(&s->stream, p, moved);
 }
 
 static gr_status move_stream(mesh *m, mesh_stream *s, short events, bool *moved)
@@ -165,7 +150,7 @@ static gr_status move_stream(mesh *m, mesh_stream *s, short events, bool *moved)
         st = check_lent(m, s);
     else if (s->stream.first &&
              (is_ring || !s->is_full || (events & (POLLOUT | POLLERR | POLLHUP))))
-        st = stream_ended(m, s, gr_stream_out(&s->stream, &p, moved));
+        st = stream_ended(m, s, write_some(s, &p, is_ring, moved));
     if (st == GR_OK && (is_ring || (events & (POLLIN | POLLERR | POLLHUP))))
         st = stream_ended(m, s, gr_stream_in(&s->stream, &p, &m->wire, s->peer, moved));
     if (st == GR_ERR_FORMAT || st == GR_ERR_IO)
@@ -213,10 +198,10 @@ static gr_status mesh_move(gr_wire *w, bool *moved)
 {
     mesh *m = (mesh *)w;
     int n = list_polls(m), at = 0;
-    uint32_t n_sent = atom32_get(&m->n_sent);
+    uint32_t n_news = atom32_get(&m->n_news);
 
-    *moved = *moved || n_sent != m->n_sent_seen;
-    m->n_sent_seen = n_sent;
+    *moved = *moved || n_news != m->n_news_seen;
+    m->n_news_seen = n_news;
     if (poll(m->polls, (nfds_t)n, 0) < 0 && errno != EINTR)
         return gr_fail(GR_ERR_IO, "poll: %s", strerror(errno));
     for (int k = 1; k < w->size; k++) { /* not all to the same rank first */
@@ -234,6 +219,29 @@ static gr_status mesh_move(gr_wire *w, bool *moved)
     return GR_OK;
 }
 
+void mesh_wake_by(atom32 *is_asleep, int fd)
+{
+    uint64_t one = 1;
+
+    if (atom32_claim(is_asleep, 1, 0))
+        GR_BUG_IF(write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN);
+}
+
+void mesh_drain(int fd)
+{
+    uint64_t n;
+
+    GR_BUG_IF(read(fd, &n, sizeof(n)) < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+void mesh_wake(gr_wire *w)
+{
+    mesh *m = (mesh *)w;
+
+    atom32_add(&m->n_news, 1);
+    mesh_wake_by(&m->is_asleep, m->wake_fd);
+}
+
 static gr_status mesh_sleep(gr_wire *w, int ms)
 {
     mesh *m = (mesh *)w;
@@ -242,7 +250,7 @@ static gr_status mesh_sleep(gr_wire *w, int ms)
 
     mesh_sleeps(m, true);
     atom32_set(&m->is_asleep, 1);
-    is_ready = atom32_get(&m->n_sent) != m->n_sent_seen;
+    is_ready = atom32_get(&m->n_news) != m->n_news_seen;
     for (int r = 0; r < w->size; r++)
         is_ready = is_ready || mesh_ring_is_ready(&m->peers[r]);
     n = list_polls(m);
@@ -310,6 +318,9 @@ static void mesh_describe(const gr_wire *w, gr_text *text)
 
     gr_text_addf(text, "TCP from %s, %d streams to each rank%s\n", m->address, m->n_streams,
                  m->has_rings ? "; rings of shared memory to ranks of the same host" : "");
+    if (w->n_lanes > 1)
+        gr_text_addf(text, "long calls on %d lanes, each with a thread and streams of its own\n",
+                     w->n_lanes);
     if (m->sender || m->wants_sender)
         gr_text_addf(text, "a thread of its own writes messages over %zu KiB\n", SMALL_BYTES >> 10);
     if (m->hosts.n > 1)
@@ -348,6 +359,8 @@ void mesh_destroy(gr_wire *w)
             close_stream(&p->streams[i]);
         shm_segment_close(&p->shelf);
     }
+    if (m->wake_fd >= 0)
+        close(m->wake_fd);
     shm_segment_close(&m->shelf);
     gr_inboxes_destroy(w->inboxes, w->size);
     gr_free(m->host_first);
@@ -362,6 +375,7 @@ static const gr_wire_ops mesh_ops = {
     .recv = mesh_recv,
     .move = mesh_move,
     .sleep = mesh_sleep,
+    .wake = mesh_wake,
     .tell = mesh_tell,
     .settle = mesh_settle,
     .is_over = mesh_is_over,
@@ -381,7 +395,7 @@ gr_status mesh_create(mesh **out, const gr_meet *meet)
     m->wire = (gr_wire){
         .ops = &mesh_ops, .rank = meet->rank, .size = meet->size, .is_threads = meet->is_threads
     };
-    m->wake_fd = -1;
+    m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     m->shelf = (shm_segment)SHM_SEGMENT_NONE;
     m->peers = (mesh_peer *)gr_calloc(n, sizeof(*m->peers));
     m->polls = (struct pollfd *)gr_calloc(n * (MESH_STREAMS + 1), sizeof(*m->polls));
@@ -400,6 +414,12 @@ gr_status mesh_create(mesh **out, const gr_meet *meet)
         return GR_ERR_NOMEM;
     }
     m->wire.address = m->address;
+    if (m->wake_fd < 0) {
+        gr_status st = gr_fail(GR_ERR_IO, "eventfd: %s", strerror(errno));
+
+        mesh_destroy(&m->wire);
+        return st;
+    }
     *out = m;
     return GR_OK;
 }

@@ -29,10 +29,11 @@
 #include <poll.h>
 #include <sched.h>
 
-#define MESH_STREAMS 8 /* most data streams of a pair */
-#define MESH_HOST    64
-#define MESH_TOKEN   32
-#define MESH_CONTROL 4096 /* bytes that may wait to go out on a control connection */
+#define MESH_STREAMS   8 /* most data streams of a pair */
+#define MESH_HOST      64
+#define MESH_FEW_RANKS 16 /* up to here a pair has two streams, and a group lanes */
+#define MESH_TOKEN     32
+#define MESH_CONTROL   4096 /* bytes that may wait to go out on a control connection */
 
 /* A ring between two ranks of a host, and the head of a rank's segment of them. */
 typedef struct mesh_ring {
@@ -55,6 +56,7 @@ typedef struct mesh_card {
     char host[MESH_HOST]; /* its name, for messages */
     char host_id[160];    /* equal on ranks that share memory */
     char machine[48];     /* equal on ranks under one kernel; "": not known */
+    int32_t n_lanes;      /* wanted; 0: no wish */
     char why[160];        /* when it is not ok */
     cpu_set_t cores;      /* that it may run on */
 } mesh_card;
@@ -105,8 +107,8 @@ typedef struct mesh {
     char address[GR_HOST_TEXT];
     int wants_sender;     /* 1: one is started with the first long message; -1: not decided */
     mesh_sender *sender;  /* NULL: none */
-    atom32 n_sent;        /* grows with what it writes */
-    uint32_t n_sent_seen; /* by the group's thread */
+    atom32 n_news;        /* grows with what other threads have done */
+    uint32_t n_news_seen; /* by the group's thread */
     atom32 is_asleep;     /* the group's thread: wake_fd wakes it */
     int wake_fd;
 } mesh;
@@ -129,14 +131,24 @@ gr_status mesh_connect(mesh *m, int listener, const uint8_t *token, gr_deadline 
 
 /* control.c */
 void mesh_tell(gr_wire *w, int peer, const gr_head *f, const char *text);
-/* mesh.c: what a lost rank has sent and nobody has read yet. GR_ERR_ARG when that was another call
- * than this rank's: then this is why it is lost, or the others wait. */
-gr_status mesh_read_rest(mesh *m, int peer) GR_MUST_CHECK;
 /* Reads and writes what can be; GR_ERR_PEER when the rank is lost. */
 gr_status mesh_control_move(mesh *m, int peer, bool *moved) GR_MUST_CHECK;
 void mesh_control_prepare(int fd);
 /* Bytes that its host has not acknowledged; what stays on this host is there at once. */
 bool mesh_has_unsent(const mesh_peer *p);
+
+void mesh_wake(gr_wire *w);
+/* Who is about to sleep says so and then looks a last time; who has something new says so and
+ * then calls this. */
+void mesh_wake_by(atom32 *is_asleep, int fd);
+void mesh_drain(int fd);
+
+/* cores.c: threads and buffers, as many as there is room for. The wishes of the environment: -1
+ * for a sender and 0 lanes where there are none. */
+gr_status mesh_read_wishes(int *wants_sender, int32_t *n_lanes) GR_MUST_CHECK;
+/* When all cards are there. */
+void mesh_share_cores(mesh *m, const gr_meet *meet);
+void mesh_limit_buffers(mesh *m);
 
 /* sender.c: the thread that writes */
 void mesh_sender_start(mesh *m);
@@ -144,7 +156,6 @@ void mesh_sender_start(mesh *m);
 void mesh_sender_send(mesh *m, mesh_stream *s, gr_msg *msg, bool is_long);
 void mesh_sender_halt(mesh *m);
 void mesh_sender_end(mesh *m);
-void mesh_drain(int fd); /* of wake_fd */
 
 /* near.c: rings between ranks of a host */
 gr_status mesh_shelf_make(mesh *m) GR_MUST_CHECK;

@@ -40,24 +40,6 @@ struct mesh_sender {
     struct pollfd *polls; /* wake_fd and the full ones of `open` */
 };
 
-/* ---- both sides ---- */
-
-/* Rule (3), for whoever has something new. */
-static void wake(atom32 *is_asleep, int fd)
-{
-    uint64_t one = 1;
-
-    if (atom32_claim(is_asleep, 1, 0))
-        GR_BUG_IF(write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN);
-}
-
-void mesh_drain(int fd)
-{
-    uint64_t n;
-
-    GR_BUG_IF(read(fd, &n, sizeof(n)) < 0 && errno != EAGAIN && errno != EINTR);
-}
-
 /* ---- the thread ---- */
 
 static bool take_lent(mesh_sender *x)
@@ -107,10 +89,10 @@ static bool write_next(mesh_sender *x, mesh_stream *s, bool *moved)
     gr_pipe p = { s, lent_write, NULL };
     bool was_moved = false, is_open = gr_stream_out_one(&s->stream, &p, &was_moved) == GR_OK;
 
-    if (was_moved || !is_open)
-        atom32_add(&x->mesh->n_sent, 1);
     if (!is_open || s->stream.first != before)
-        wake(&x->mesh->is_asleep, x->mesh->wake_fd);
+        mesh_wake(&x->mesh->wire);
+    else if (was_moved)
+        atom32_add(&x->mesh->n_news, 1);
     *moved = *moved || was_moved;
     return is_open && (s->stream.first || refill(x, s));
 }
@@ -196,7 +178,7 @@ void mesh_sender_send(mesh *m, mesh_stream *s, gr_msg *msg, bool is_long)
     }
     pthread_mutex_unlock(&x->lock);
     if (is_new)
-        wake(&x->is_asleep, x->wake_fd);
+        mesh_wake_by(&x->is_asleep, x->wake_fd);
 }
 
 static gr_status start(mesh_sender *x)
@@ -205,9 +187,8 @@ static gr_status start(mesh_sender *x)
     sigset_t all, before;
     int rc;
 
-    x->mesh->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (x->mesh->wake_fd < 0 || x->wake_fd < 0)
+    if (x->wake_fd < 0)
         return gr_fail(GR_ERR_IO, "eventfd: %s", strerror(errno));
     x->open = (mesh_stream **)gr_calloc(n, sizeof(*x->open));
     x->polls = (struct pollfd *)gr_calloc(n + 1, sizeof(*x->polls));
@@ -232,6 +213,7 @@ void mesh_sender_start(mesh *m)
     if (!m->sender)
         return;
     m->sender->mesh = m;
+    m->sender->wake_fd = -1;
     pthread_mutex_init(&m->sender->lock, NULL);
     if (start(m->sender) == GR_OK)
         return;
@@ -246,16 +228,9 @@ void mesh_sender_halt(mesh *m)
     if (!x || !x->is_running)
         return;
     atom32_set(&x->is_ended, 1);
-    wake(&x->is_asleep, x->wake_fd);
+    mesh_wake_by(&x->is_asleep, x->wake_fd);
     pthread_join(x->thread, NULL);
     x->is_running = false;
-}
-
-static void close_wake(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
 }
 
 void mesh_sender_end(mesh *m)
@@ -265,8 +240,8 @@ void mesh_sender_end(mesh *m)
     if (!x)
         return;
     mesh_sender_halt(m);
-    close_wake(&x->wake_fd);
-    close_wake(&m->wake_fd);
+    if (x->wake_fd >= 0)
+        close(x->wake_fd);
     gr_free(x->open);
     gr_free(x->polls);
     pthread_mutex_destroy(&x->lock);

@@ -2,8 +2,8 @@
 #include "comm/tcp/tcp.h"
 
 #include "base/alloc.h"
-#include "base/cpu.h"
 #include "base/log.h"
+#include "comm/lanes.h"
 #include "comm/tcp/mesh.h"
 #include "net/interface.h"
 #include "net/ports.h"
@@ -18,8 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define CARD_VERSION 3u
-#define FEW_RANKS    16 /* up to here a pair has two streams */
+#define CARD_VERSION 4u
 #define BOOT_ID      "/proc/sys/kernel/random/boot_id"
 
 static void read_text(const char *path, bool is_link, char *text, size_t n_bytes)
@@ -58,28 +57,15 @@ static int stream_count(int n_ranks)
 
     if (n >= 1 && n <= MESH_STREAMS)
         return (int)n;
-    return n_ranks <= FEW_RANKS ? 2 : 1;
-}
-
-/* -1: no wish. */
-static gr_status read_wish(int *wants_sender)
-{
-    const char *text = getenv("GR_TCP_SENDER");
-
-    *wants_sender = -1;
-    if (!text || !*text)
-        return GR_OK;
-    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
-        return gr_fail(GR_ERR_ARG, "GR_TCP_SENDER is '%.40s'; it must be 0 or 1", text);
-    *wants_sender = text[0] == '1';
-    return GR_OK;
+    return n_ranks <= MESH_FEW_RANKS ? 2 : 1;
 }
 
 /* All pairs need descriptors: up to what the system allows. */
 static void raise_limit(int n_ranks, int n_streams)
 {
     struct rlimit r;
-    rlim_t need = (rlim_t)n_ranks * (rlim_t)(n_streams + 2) + 64;
+    rlim_t n_lanes = n_ranks <= MESH_FEW_RANKS ? GR_MAX_LANES : 1;
+    rlim_t need = (rlim_t)n_ranks * (rlim_t)(n_streams + 2) * n_lanes + 64;
 
     if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= need)
         return;
@@ -110,7 +96,7 @@ static gr_status fill_card(mesh *m, const gr_meet *meet, const gr_pg_config *con
     read_text(BOOT_ID, false, c->machine, sizeof(c->machine));
     if (sched_getaffinity(0, sizeof(c->cores), &c->cores) != 0)
         memset(&c->cores, 0xff, sizeof(c->cores)); /* more than 1024: enough */
-    GR_TRY(read_wish(&m->wants_sender));
+    GR_TRY(mesh_read_wishes(&m->wants_sender, &c->n_lanes));
     if (k > 0)
         snprintf(c->host_id, sizeof(c->host_id), "pretended %d", meet->rank / k);
     GR_TRY(gr_interface_address(by_name));
@@ -148,6 +134,10 @@ static gr_status read_cards(mesh *m, char **all, const size_t *sizes)
             return gr_fail(GR_ERR_FORMAT, "rank %d is of another version", r);
         if (!c->is_ok)
             return gr_fail(GR_ERR_PEER, "rank %d on '%s' could not join: %s", r, c->host, c->why);
+        if (c->n_lanes != m->peers[0].card.n_lanes)
+            return gr_fail(GR_ERR_ARG,
+                           "GR_TCP_LANES is %d on rank 0 and %d on rank %d (0: not set)",
+                           m->peers[0].card.n_lanes, c->n_lanes, r);
         if (c->n_streams != m->n_streams)
             return gr_fail(GR_ERR_ARG, "GR_TCP_STREAMS is %d on rank %d and %d on rank %d",
                            m->n_streams, m->wire.rank, c->n_streams, r);
@@ -219,39 +209,6 @@ static gr_status exchange_cards(mesh *m, gr_meet *meet, const gr_pg_config *conf
     return st != GR_OK ? gr_error_raise(&e) : met;
 }
 
-static bool is_here(const mesh *m, int rank)
-{
-    const mesh_card *mine = &m->peers[m->wire.rank].card;
-
-    return mine->machine[0] ? mesh_is_near(m, rank)
-                            : strcmp(m->peers[rank].card.host, mine->host) == 0;
-}
-
-/* Cores for each rank of this machine. Ranks that are bound have theirs together. */
-static int cores_each(const mesh *m)
-{
-    cpu_set_t all = m->peers[m->wire.rank].card.cores;
-    int n = 1;
-
-    for (int r = 0; r < m->wire.size; r++)
-        if (r != m->wire.rank && is_here(m, r)) {
-            CPU_OR(&all, &all, &m->peers[r].card.cores);
-            n++;
-        }
-    return CPU_COUNT(&all) / n;
-}
-
-/* The sender needs a second core for each rank; one that is bound to a single core has none for
- * it, whatever the others have. */
-static void share_cores(mesh *m)
-{
-    int each = cores_each(m);
-
-    m->wire.may_spin = each >= 1;
-    if (m->wants_sender < 0)
-        m->wants_sender = each >= 2 && gr_cpu_count() >= 2;
-}
-
 static gr_status join(mesh *m, gr_meet *meet, const gr_pg_config *config)
 {
     uint8_t token[MESH_TOKEN];
@@ -267,9 +224,10 @@ static gr_status join(mesh *m, gr_meet *meet, const gr_pg_config *config)
             close(listener);
         return st;
     }
-    share_cores(m);
+    mesh_share_cores(m, meet);
     make_token(m, meet, token);
     GR_TRY(mesh_connect(m, listener, token, meet->deadline));
+    mesh_limit_buffers(m);
     return find_hosts(m);
 }
 
