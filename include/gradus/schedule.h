@@ -33,8 +33,9 @@ typedef enum gr_schedule_kind {
 typedef struct gr_schedule {
     gr_schedule_kind kind;
     double lr;        /* at its highest */
-    int64_t n_warmup; /* steps that rise linearly; cut to n_steps */
-    int64_t n_steps;  /* of the whole run, warm-up included: where a decline ends */
+    int64_t n_warmup; /* steps that rise linearly; cut to n_steps, if that is known */
+    int64_t n_steps;  /* of the whole run, warm-up included: where a decline ends. 0: not known,
+                         which COSINE and POLYNOMIAL cannot do with */
     bool warmup_at_0; /* step / n_warmup: the first step has rate 0. Otherwise
                          (step + 1) / n_warmup */
     int64_t tick;     /* steps per tick: 1, or the steps of an epoch for a rate that
@@ -55,8 +56,8 @@ typedef struct gr_schedule {
 /* GR_ERR_ARG names what is out of range. */
 GR_API gr_status gr_schedule_check(const gr_schedule *s) GR_MUST_CHECK;
 
-/* The rate of step 0, 1, ... From n_steps on declines stay where they ended. Milestones,
- * periods and ticks count from the end of the warm-up. */
+/* The rate of step 0, 1, ... of a schedule that passed the check. From n_steps on declines stay
+ * where they ended. Milestones, periods and ticks count from the end of the warm-up. */
 GR_API double gr_schedule_lr(const gr_schedule *s, int64_t step);
 
 /* "constant", "cosine", ...; NULL when out of range. */

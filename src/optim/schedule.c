@@ -36,8 +36,12 @@ static gr_status check_milestones(const gr_schedule *s)
 
 gr_status gr_schedule_check(const gr_schedule *s)
 {
-    bool has_period = s->kind == GR_SCHEDULE_STEP || s->kind == GR_SCHEDULE_RESTARTS;
+    bool has_period, has_end;
 
+    if (!s)
+        return gr_fail(GR_ERR_ARG, "schedule: it is NULL");
+    has_period = s->kind == GR_SCHEDULE_STEP || s->kind == GR_SCHEDULE_RESTARTS;
+    has_end = s->kind == GR_SCHEDULE_COSINE || s->kind == GR_SCHEDULE_POLYNOMIAL;
     if (!gr_schedule_name(s->kind))
         return gr_fail(GR_ERR_ARG, "schedule: unknown kind %d", (int)s->kind);
     if (!(s->lr >= 0) || isinf(s->lr))
@@ -47,6 +51,9 @@ gr_status gr_schedule_check(const gr_schedule *s)
                        "schedule: warm-up %" PRId64 ", steps %" PRId64 ", tick %" PRId64
                        ": none may be negative",
                        s->n_warmup, s->n_steps, s->tick);
+    if (has_end && s->n_steps == 0)
+        return gr_fail(GR_ERR_ARG, "schedule: n_steps is 0, and %s declines towards the end",
+                       gr_schedule_name(s->kind));
     if (!(s->floor >= 0) || s->floor > s->lr)
         return gr_fail(GR_ERR_ARG, "schedule: the floor is %g, must be in [0, %g]", s->floor,
                        s->lr);
@@ -106,21 +113,25 @@ static double after_warmup(const gr_schedule *s, int64_t t, double share)
 
 double gr_schedule_lr(const gr_schedule *s, int64_t step)
 {
-    int64_t n_warmup = s->n_warmup < s->n_steps ? s->n_warmup : s->n_steps;
-    int64_t tick = s->tick > 0 ? s->tick : 1, left = s->n_steps - n_warmup;
-    int64_t t = (step - n_warmup) / tick;
-    /* A last epoch that was cut short still counts as a whole tick. */
-    double share = left > 0 ? (double)t / (double)((left + tick - 1) / tick) : 1;
+    bool is_cut = s->n_steps > 0 && s->n_steps < s->n_warmup; /* 0: nobody knows the end */
+    int64_t n_warmup = is_cut ? s->n_steps : s->n_warmup;
+    int64_t tick = s->tick > 0 ? s->tick : 1, left = s->n_steps - n_warmup, t;
+    double share;
 
+    if (step < 0)
+        step = 0;
     if (step < n_warmup)
         return s->lr * (double)(s->warmup_at_0 ? step : step + 1) / (double)n_warmup;
+    t = (step - n_warmup) / tick;
+    /* A last epoch that was cut short still counts as a whole tick. */
+    share = left > 0 ? (double)t / (double)((left + tick - 1) / tick) : 1;
     return after_warmup(s, t, share < 1 ? share : 1);
 }
 
 static bool is_better(const gr_plateau *p, double value)
 {
-    if (!p->has_best)
-        return !isnan(value);
+    if (!p->has_best) /* PyTorch starts from the infinity that everything is better than */
+        return p->maximize ? value > (double)-INFINITY : value < (double)INFINITY;
     if (p->maximize)
         return value > p->best * (1 + p->threshold);
     return value < p->best * (1 - p->threshold);

@@ -106,6 +106,21 @@ static void test_plateau(const char *text, const char *name, bool maximize)
     GR_CHECK_NEAR(p.scale, 0.2, 0);
 }
 
+/* A first value that is infinite is no best one (torch.optim.lr_scheduler: best starts there). */
+static void test_plateau_of_infinity(void)
+{
+    gr_plateau p = GR_PLATEAU_INIT;
+
+    p.patience = 0;
+    GR_CHECK(gr_plateau_observe(&p, (double)INFINITY));
+    GR_CHECK(!gr_plateau_observe(&p, 3));
+    p = (gr_plateau)GR_PLATEAU_INIT;
+    p.maximize = true;
+    p.patience = 0;
+    GR_CHECK(gr_plateau_observe(&p, -(double)INFINITY));
+    GR_CHECK(!gr_plateau_observe(&p, -3));
+}
+
 static void test_warmup(void)
 {
     gr_schedule s = GR_SCHEDULE_INIT;
@@ -131,6 +146,20 @@ static void test_warmup(void)
     /* A warm-up longer than the run still reaches the full rate. */
     s.n_warmup = 1000;
     GR_CHECK_NEAR(gr_schedule_lr(&s, 99), 0.1, 1e-15);
+    s.n_warmup = s.n_steps; /* and one as long as it leaves nothing to decline in */
+    GR_CHECK_NEAR(gr_schedule_lr(&s, 99), 0.1, 1e-15);
+    GR_CHECK_NEAR(gr_schedule_lr(&s, 100), 0, 0);
+
+    /* Without an end there is a warm-up all the same. */
+    s.kind = GR_SCHEDULE_STEP;
+    s.n_warmup = 4;
+    s.n_steps = 0;
+    s.period = 3;
+    GR_CHECK_OK(gr_schedule_check(&s));
+    GR_CHECK_NEAR(gr_schedule_lr(&s, 1), 0.05, 1e-15);
+    GR_CHECK_NEAR(gr_schedule_lr(&s, 6), 0.1, 1e-15);
+    GR_CHECK_NEAR(gr_schedule_lr(&s, 7), 0.01, 1e-15);
+    GR_CHECK_NEAR(gr_schedule_lr(&s, -5), 0.025, 1e-15);
 }
 
 /* Once an epoch: the rate stays for `tick` steps, and the last, short epoch is one. */
@@ -156,6 +185,10 @@ static void test_refused(void)
     GR_CHECK_OK(gr_schedule_check(&s));
     s.lr = -1;
     GR_CHECK_FAILS(gr_schedule_check(&s), GR_ERR_ARG, "learning rate is -1");
+    s = good;
+    s.kind = GR_SCHEDULE_COSINE;
+    GR_CHECK_FAILS(gr_schedule_check(&s), GR_ERR_ARG, "n_steps is 0, and cosine declines");
+    GR_CHECK_FAILS(gr_schedule_check(NULL), GR_ERR_ARG, "NULL");
     s = good;
     s.floor = 1;
     GR_CHECK_FAILS(gr_schedule_check(&s), GR_ERR_ARG, "floor is 1");
@@ -189,6 +222,7 @@ int main(void)
     test_plateau(text, "plateau", false);
     test_plateau(text, "plateau_max", true);
     gr_free(text);
+    test_plateau_of_infinity();
     test_warmup();
     test_ticks();
     test_refused();
