@@ -57,9 +57,10 @@ typedef struct gr_step_config {
     gr_amp amp;
     int accumulate;      /* micro-steps per update; gradients are their mean */
     double clip_norm;    /* global norm; 0: no clipping */
-    double clip_value;   /* each element of a gradient is cut to +-this; 0: not */
-    double ema_decay;    /* averages of the parameters, "ema.<name>", for evaluation: times
-                            this, plus the rest of the new one, after each update; 0: none */
+    double clip_value;   /* each element of a gradient, after clip_norm, is cut to +-this; 0: not */
+    double ema_decay;    /* averages of the parameters, "ema.<name>", for evaluation: those after
+                            the first update; then times this, plus the rest of the new one,
+                            after each (torch.optim.swa_utils.AveragedModel); 0: none */
     double init_scale;   /* fp16: first loss scale */
     uint64_t seed;       /* weights and randomness inside the step */
     int n_threads;       /* of this rank on the CPU; 0: GR_THREADS, else 1 */

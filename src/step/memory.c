@@ -22,6 +22,7 @@ typedef struct look {
     const gr_layout *layout;
     gr_node *const *order;
     const char **label; /* by place in the order: the layer of a forward node; or NULL */
+    bool *counted;      /* by extent */
     int first_backward; /* place; n_nodes: there is none */
     gr_memory_report *r;
 } look;
@@ -105,15 +106,17 @@ static int compare_items(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+/* Values written over one another lie in one extent: it counts once, for the last of them. */
 static void count_kept(look *l)
 {
-    for (int i = 0; i < l->g->n_nodes; i++)
+    for (int i = l->first_backward - 1; i >= 0; i--)
         for (int o = 0; o < l->order[i]->n_out; o++) {
             const gr_value *v = &l->order[i]->out[o];
             int at = v->alias || v->space != GR_SPACE_ARENA ? -1 : l->layout->of_value[v->id];
 
-            if (at < 0 || !is_kept(l, &l->layout->extents[at]))
+            if (at < 0 || l->counted[at] || !is_kept(l, &l->layout->extents[at]))
                 continue;
+            l->counted[at] = true;
             l->r->kept += l->layout->extents[at].n_bytes;
             add_item(l->r, l->label[i] ? l->label[i] : "others", l->layout->extents[at].n_bytes);
         }
@@ -194,7 +197,8 @@ static gr_status fill_report(look *l)
     l->r->recomputed = l->g->recomputed_bytes;
     GR_TRY(gr_arena_create(&a));
     l->label = gr_arena_array(a, n + 1, sizeof(*l->label));
-    st = l->label ? GR_OK : GR_ERR_NOMEM;
+    l->counted = gr_arena_array(a, (size_t)l->layout->n_extents + 1, sizeof(*l->counted));
+    st = l->label && l->counted ? GR_OK : GR_ERR_NOMEM;
     l->first_backward = l->g->n_nodes;
     for (int i = l->g->n_nodes - 1; i >= 0; i--)
         if (l->order[i]->phase == GR_PHASE_BACKWARD && l->order[i]->n_src > 0)
