@@ -84,7 +84,8 @@ GR_API gr_value *gr_buffer_at(const char *site, gr_graph *g, const char *name, g
 
 /* Sets the buffer to `value` (of its shape and type) at the end of the run, when everything
  * else of the graph has read the old one. In training only, there in every micro-step;
- * traced for evaluation it adds nothing. A buffer is assigned at most once per graph. */
+ * traced for evaluation it adds nothing. A buffer is assigned at most once per graph. In a step
+ * that is skipped (gr_step_stats.n_skipped) it has the value of before the step afterwards. */
 #define gr_assign(g, buffer, value) gr_assign_at(GR_HERE, g, buffer, value)
 GR_API void gr_assign_at(const char *site, gr_graph *g, gr_value *buffer, gr_value *value);
 

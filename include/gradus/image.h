@@ -17,7 +17,8 @@ extern "C" {
  * padded on all sides (by at most half a window). The result has
  *     floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1
  * rows or columns; with ceil_mode the division is rounded up, and a last window that would
- * begin beyond the image and its leading padding is left out, as in PyTorch.
+ * begin beyond the image and its leading padding is left out, as in PyTorch. Windows that
+ * reach beyond the padding are cut, the first one, too, when it is alone.
  */
 typedef struct gr_window {
     int64_t kernel[2];
@@ -56,7 +57,7 @@ GR_API gr_value *gr_global_avg_pool2d_at(const char *site, gr_graph *g, gr_value
 /*
  * Resizing to h x w. With H rows before, row i of the result looks at
  *     nearest                floor(i H / h), computed in f32 as PyTorch does
- *     nearest exact          floor((i + 0.5) H / h)
+ *     nearest exact          floor((i + 0.5) H / h), the same
  *     bilinear, bicubic      (i + 0.5) H / h - 0.5; bilinear: at least 0
  *     ... of corners         i (H - 1) / (h - 1), 0 if h is 1 (align_corners=True)
  * Bicubic weights are those of Keys with a = -0.75; the border is repeated. All have

@@ -21,7 +21,7 @@ typedef struct gr_cross_entropy_options {
     int64_t ignore_index;   /* rows with this label do not count; need not be a class */
     double label_smoothing; /* e: (1 - e) of the label, e / c of every class */
     gr_value *weight;       /* of the classes, [c] of f32; or NULL */
-} gr_cross_entropy_options;
+} gr_cross_entropy_options; /* NULL wherever they are asked for: as GR_CROSS_ENTROPY_INIT */
 
 #define GR_CROSS_ENTROPY_INIT \
     {                         \

@@ -1,7 +1,8 @@
 /*
  * Whole networks, with the parameter names of their PyTorch counterparts. Each is built from
  * the layers of nn.h, whose rules hold here. `name` is a prefix ("backbone"); "" is none.
- * A configuration that is all 0 but for the fields marked (needed) is the usual one.
+ * A configuration that is all 0 but for the fields marked (needed) is the usual one; NULL is
+ * all 0.
  */
 #ifndef GRADUS_MODELS_H
 #define GRADUS_MODELS_H

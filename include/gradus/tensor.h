@@ -42,7 +42,8 @@ typedef struct gr_shape {
     int64_t dim[GR_MAX_DIMS];
 } gr_shape;
 
-/* "f32"; static. Any thread, as the next two. */
+/* "f32"; static. Any thread, as the next two. Of a number that is no type: "no type", 0 bytes,
+ * not floating. */
 GR_API const char *gr_dtype_name(gr_dtype t);
 /* Of one element. */
 GR_API size_t gr_dtype_bytes(gr_dtype t);

@@ -12,9 +12,9 @@ extern "C" {
 #endif
 
 /* End it with pthread_cond_destroy(). */
-void gr_cond_init(pthread_cond_t *c);
+GR_API void gr_cond_init(pthread_cond_t *c);
 /* As pthread_cond_wait(), the lock held; false when the deadline has passed. */
-bool gr_cond_wait(pthread_cond_t *c, pthread_mutex_t *lock, gr_deadline d);
+GR_API bool gr_cond_wait(pthread_cond_t *c, pthread_mutex_t *lock, gr_deadline d);
 
 #ifdef __cplusplus
 }

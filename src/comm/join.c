@@ -132,7 +132,7 @@ static gr_status check_host(joining *j, const host_line *first, const host_line 
                    strcmp(first->space, h->space) == 0 && strcmp(first->id, h->id) == 0;
 
     j->is_far = j->is_far || !is_near;
-    if (is_near || !j->config->transport)
+    if (is_near || !j->config->transport || strcmp(j->config->transport, "shm") != 0)
         return GR_OK;
     if (strcmp(first->boot, h->boot) != 0 || strcmp(first->name, h->name) != 0)
         return gr_fail(
@@ -149,6 +149,17 @@ static gr_status check_host(joining *j, const host_line *first, const host_line 
     return GR_OK;
 }
 
+/* Ranks that were told different numbers would wait for one that never comes. */
+static gr_status check_size(const joining *j, const host_line *h, int rank)
+{
+    if (h->n_ranks == j->job->n_ranks)
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG,
+                   "rank %d has a world size (WORLD_SIZE) of %d, and rank %d of %d; start all "
+                   "ranks with the same",
+                   rank, h->n_ranks, j->job->rank, j->job->n_ranks);
+}
+
 static gr_status read_hosts(joining *j, char **texts)
 {
     host_line first = { .pid = 0 };
@@ -159,10 +170,22 @@ static gr_status read_hosts(joining *j, char **texts)
         GR_TRY(parse_host(texts[r], r, &h));
         if (r == 0)
             first = h;
+        GR_TRY(check_size(j, &h, r));
         GR_TRY(check_host(j, &first, &h, r));
         j->pids[r] = h.pid;
     }
     return GR_OK;
+}
+
+/* Rank 0 says it as long as it lasts. If it is rank 0 that is missing, the others do, once. */
+static void say_waiting(const joining *j, int rank, double seconds)
+{
+    if (rank == 0 && seconds < TELL_MS * 1.5e-3)
+        gr_log(COMM, WARN, "rank %d of %d waits for rank 0 to join (%.0f s)", j->job->rank,
+               j->job->n_ranks, seconds);
+    else
+        gr_log(COMM, INFO, "waiting for rank %d of %d to join (%.0f s)", rank, j->job->n_ranks,
+               seconds);
 }
 
 /* Says from time to time for whom it waits. */
@@ -184,14 +207,13 @@ static gr_status wait_for_rank(joining *j, const char *key, int rank)
                 "rank %d of %d has not come within %.0f s: start it with the same "
                 "MASTER_ADDR and MASTER_PORT, or wait longer with --timeout or GR_TIMEOUT",
                 rank, j->job->n_ranks, (double)j->config->timeout_ms * 1e-3);
-        gr_log(COMM, INFO, "waiting for rank %d of %d to join (%.0f s)", rank, j->job->n_ranks,
-               waited + TELL_MS * 1e-3);
+        say_waiting(j, rank, waited + TELL_MS * 1e-3);
     }
 }
 
-/* Ranks that were told different numbers would wait for one that never comes. Rank 0 looks at each
- * that comes, the others at rank 0 only, so that many ranks do not ask the store too much. */
-static gr_status check_size(joining *j, const char *key, int rank)
+/* Before all are there. Rank 0 looks at each that comes, the others at rank 0 only, so that many
+ * ranks do not ask the store too much. */
+static gr_status check_early(joining *j, const char *key, int rank)
 {
     host_line h = { .pid = 0 };
     size_t n_bytes;
@@ -203,12 +225,7 @@ static gr_status check_size(joining *j, const char *key, int rank)
     GR_TRY(gr_store_get(j->store, key, &text, &n_bytes, j->deadline));
     st = parse_host(text, rank, &h);
     gr_free(text);
-    if (st == GR_OK && h.n_ranks != j->job->n_ranks)
-        return gr_fail(GR_ERR_ARG,
-                       "rank %d has a world size (WORLD_SIZE) of %d, and rank %d of %d; start all "
-                       "ranks with the same",
-                       rank, h.n_ranks, j->job->rank, j->job->n_ranks);
-    return st;
+    return st == GR_OK ? check_size(j, &h, rank) : st;
 }
 
 static gr_status get_hosts(joining *j, char *names, const char **keys, char **texts)
@@ -222,7 +239,7 @@ static gr_status get_hosts(joining *j, char *names, const char **keys, char **te
     }
     for (int r = 0; r < n; r++) {
         GR_TRY(wait_for_rank(j, keys[r], r));
-        GR_TRY(check_size(j, keys[r], r));
+        GR_TRY(check_early(j, keys[r], r));
     }
     GR_TRY(gr_store_get_many(j->store, keys, n, texts, j->deadline));
     st = read_hosts(j, texts);
@@ -314,13 +331,13 @@ static gr_status join(joining *j, gr_pg **out)
     const char *transport = j->config->transport;
     char key[KEY_TEXT];
 
+    snprintf(key, sizeof(key), "gradus/%d/joined/%d", j->job->restart, j->job->rank);
+    GR_TRY(gr_store_add(j->store, key, 1, &j->n, j->deadline));
+    GR_TRY(meet_hosts(j));
     if (transport && strncmp(transport, "tcp", 3) == 0)
         return join_wired(j, &gr_wired_tcp, out);
     if (transport && strncmp(transport, "hosts", 5) == 0)
         return join_wired(j, &gr_wired_hosts, out);
-    snprintf(key, sizeof(key), "gradus/%d/joined/%d", j->job->restart, j->job->rank);
-    GR_TRY(gr_store_add(j->store, key, 1, &j->n, j->deadline));
-    GR_TRY(meet_hosts(j));
     return j->is_far ? join_wired(j, &gr_wired_hosts, out) : join_near(j, out);
 }
 
@@ -328,7 +345,13 @@ static gr_status join_once(joining *j, gr_pg **out)
 {
     gr_status st;
 
-    GR_TRY(gr_store_connect(&j->store, j->job->store_host, j->job->store_port, j->deadline));
+    st = gr_store_connect(&j->store, j->job->store_host, j->job->store_port, j->deadline);
+    if (st == GR_ERR_IO || st == GR_ERR_TIMEOUT)
+        return gr_fail(st,
+                       "%s; that is where rank 0 should be (MASTER_ADDR, MASTER_PORT): start it "
+                       "there, or wait longer with --timeout or GR_TIMEOUT",
+                       gr_error_message());
+    GR_TRY(st);
     st = join(j, out);
     gr_store_close(j->store);
     return st;

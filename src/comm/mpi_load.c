@@ -1,6 +1,8 @@
 /* Finding the MPI module: GR_MODULE_PATH, then around the program. It stays loaded. */
 #include "comm/mpi_module.h"
 
+#include "net/env.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -68,6 +70,20 @@ static gr_status make_wire(gr_wire **out, gr_meet *m, const gr_pg_config *config
 
 static const gr_wired_kind wired_mpi = { .ops = GR_WIRED_OPS("mpi"), .make_wire = make_wire };
 
+/* Ranks that something else started are each the whole world to MPI, and would train alone. */
+static gr_status check_starter(int rank, int size)
+{
+    gr_job job;
+
+    if (gr_job_ranks_from_env(&job) != GR_OK || strcmp(job.source, "nobody") == 0 ||
+        (job.rank == rank && job.n_ranks == size))
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG,
+                   "to MPI this is rank %d of %d, to the environment (%s) rank %d of %d; start it "
+                   "with mpirun, or leave the choice of the transport to gradus",
+                   rank, size, job.source, job.rank, job.n_ranks);
+}
+
 gr_status gr_mpi_create(gr_pg **out, const gr_pg_config *config)
 {
     gr_meet m = { .deadline = gr_deadline_in_ms(config->timeout_ms) };
@@ -76,5 +92,6 @@ gr_status gr_mpi_create(gr_pg **out, const gr_pg_config *config)
 
     GR_TRY(gr_mpi_load(&module));
     GR_TRY(module->world(&m.rank, &m.size, &local_rank, m.deadline));
+    GR_TRY(check_starter(m.rank, m.size));
     return gr_wired_create(out, &wired_mpi, &m, config, local_rank);
 }

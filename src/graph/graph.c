@@ -72,6 +72,13 @@ void gr_graph_fail(gr_graph *g, const char *site, const char *fmt, ...)
     gr_graph_stick(g, gr_fail(GR_ERR_ARG, "%s: %s", site, text));
 }
 
+bool gr_graph_given(gr_graph *g, const char *site, const char *what, const gr_value *v)
+{
+    if (!v && g->status == GR_OK)
+        gr_graph_fail(g, site, "%s: its input is NULL", what);
+    return v && g->status == GR_OK;
+}
+
 static gr_status add_value(gr_graph *g, gr_node *n, int index)
 {
     gr_value *v = &n->out[index];

@@ -143,6 +143,9 @@ gr_node *gr_graph_clone(gr_graph *g, const gr_node *n, gr_value *const *src);
 
 /* Keeps `st` and the thread's message as the graph's failure, unless it has one. */
 void gr_graph_stick(gr_graph *g, gr_status st);
+/* Whether a builder may go on: nothing has failed and v is a value. NULL, unless it comes from
+ * an earlier failure, is one of its own: "file:line: <what>: its input is NULL". */
+bool gr_graph_given(gr_graph *g, const char *site, const char *what, const gr_value *v);
 
 /* A variable's value as a node of this graph; one node per variable and graph. */
 gr_value *gr_graph_var(gr_graph *g, const char *site, gr_var *v);

@@ -84,9 +84,15 @@ static gr_value *find_input(const gr_graph *g, const char *name)
 
 gr_value *gr_input_at(const char *site, gr_graph *g, const char *name)
 {
-    source_attr a = { .feed = find_feed(g, name) };
-    gr_value *v = find_input(g, name);
+    source_attr a = { 0 };
+    gr_value *v;
 
+    if (!name) {
+        gr_graph_fail(g, site, "an input needs a name");
+        return NULL;
+    }
+    a.feed = find_feed(g, name);
+    v = find_input(g, name);
     if (v)
         return v;
     if (!a.feed) {
@@ -148,7 +154,7 @@ gr_value *gr_buffer_at(const char *site, gr_graph *g, const char *name, gr_dtype
 
 void gr_freeze_at(const char *site, gr_graph *g, gr_value *param)
 {
-    if (!param)
+    if (!gr_graph_given(g, site, "freeze", param))
         return;
     if (!param->var || param->var->kind != GR_VAR_PARAM)
         gr_graph_fail(g, site, "only a parameter can be frozen");
@@ -209,7 +215,9 @@ static bool add_output(gr_graph *g, const char *site, const char *name, gr_value
 
 void gr_output_at(const char *site, gr_graph *g, const char *name, gr_value *v)
 {
-    if (!v && g->status == GR_OK)
+    if (!name || !*name)
+        gr_graph_fail(g, site, "an output needs a name");
+    else if (!v && g->status == GR_OK)
         gr_graph_fail(g, site, "output '%s' is NULL", name);
     if (v && g->status == GR_OK)
         add_output(g, site, name, v);

@@ -49,6 +49,7 @@ static const char *kind_name(gr_var_kind kind)
 {
     return kind == GR_VAR_PARAM    ? "parameter"
            : kind == GR_VAR_BUFFER ? "buffer"
+           : kind == GR_VAR_HELD   ? "held buffer"
                                    : "variable of the optimiser";
 }
 

@@ -16,7 +16,8 @@ extern "C" {
 typedef enum gr_var_kind {
     GR_VAR_PARAM,  /* trainable unless frozen */
     GR_VAR_BUFFER, /* running statistics */
-    GR_VAR_OPTIM   /* moments, step count, loss scale */
+    GR_VAR_OPTIM,  /* moments, step count, loss scale */
+    GR_VAR_HELD    /* of use within an update only: in no snapshot */
 } gr_var_kind;
 
 /* Elements [first, first + n) of a tensor, counted in memory order. */

@@ -77,7 +77,10 @@ static gr_status run_rounds(gr_agent *a, gr_store_server *server, gr_place *p,
 gr_status gr_agent_run_alone(gr_agent *a, gr_launch_result *result)
 {
     const gr_launch_config *c = a->config;
-    gr_store_server_config sc = { .host = c->host, .port = c->port, .ports = c->ports };
+    /* Guarded: --master-addr may name an address that others can reach. */
+    gr_store_server_config sc = {
+        .host = c->host, .port = c->port, .ports = c->ports, .is_guarded = true
+    };
     gr_place p = { .n_ranks = c->n_local, .n_hosts = 1 };
     gr_store_server *server;
     gr_status st;

@@ -259,6 +259,23 @@ static gr_status read_devices(gr_launch_config *c, const gr_run_options *o)
                    o->numa_binding);
 }
 
+static void say_python_only(const gr_run_options *o)
+{
+    const char *handler = o->event_log_handler;
+    const struct {
+        const char *name;
+        bool is_given;
+    } options[] = { { "--run-path", o->run_path },
+                    { "--start-method", o->start_method != 0 },
+                    { "--event-log-handler", handler && strcmp(handler, "null") != 0 },
+                    { "--logs-specs", o->logs_specs != NULL } };
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        if (options[i].is_given)
+            gr_log(LAUNCH, INFO, "%s means something inside Python only: %s", options[i].name,
+                   i == 0 ? "the program is run with python3" : "left alone");
+}
+
 /* srun with eight tasks per node and a launcher in each: eight times eight ranks. */
 static void warn_of_srun(const gr_launch_config *c)
 {
@@ -309,5 +326,6 @@ gr_status gr_launch_config_make(gr_launch_config *c, const gr_run_options *o, bo
     GR_TRY(read_shutdown(c, o));
     GR_TRY(read_devices(c, o));
     warn_of_srun(c);
+    say_python_only(o);
     return GR_OK;
 }

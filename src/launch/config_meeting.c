@@ -89,10 +89,11 @@ static gr_status meet_static(gr_launch_config *c, const gr_run_options *o)
         return gr_fail(GR_ERR_ARG, "option '--node-rank': %d, but there are %d hosts (--nnodes)",
                        c->node_rank, c->max_hosts);
     if (!alone && !addr)
-        return gr_fail(GR_ERR_ARG,
-                       "%d hosts, but where is host 0? Give its address with "
-                       "--master-addr (or MASTER_ADDR), the same on all hosts",
-                       c->max_hosts);
+        gr_log(
+            LAUNCH, WARN,
+            "no --master-addr (or MASTER_ADDR) is given: hosts meet at 127.0.0.1, so all %d must "
+            "be this machine",
+            c->max_hosts);
     if (!alone && c->port == 0)
         return gr_fail(GR_ERR_ARG, "several hosts need a port that all of them know; "
                                    "--master-port 0 is for one host");
@@ -121,9 +122,8 @@ static gr_status meet_dynamic(gr_launch_config *c, const gr_run_options *o)
 static gr_status conf_word(gr_launch_config *c, const char *word, size_t len)
 {
     static const char *const ignored[] = {
-        "timeout",    "close_timeout",       "read_timeout",
-        "store_type", "keep_alive_interval", "keep_alive_max_attempt",
-        "rank"
+        "close_timeout",       "read_timeout",           "store_type",
+        "keep_alive_interval", "keep_alive_max_attempt", "rank"
     };
     const char *eq = (const char *)memchr(word, '=', len), *at = eq ? eq + 1 : NULL;
     size_t n = eq ? (size_t)(eq - word) : 0;
@@ -140,7 +140,9 @@ static gr_status conf_word(gr_launch_config *c, const char *word, size_t len)
     }
     if (!gr_config_take(&at, 0, &v))
         return gr_fail(GR_ERR_ARG, "option '--rdzv-conf': '%.*s' has no number", (int)len, word);
-    if (n == 12 && strncmp(word, "join_timeout", n) == 0)
+    /* torchrun's `timeout` is how long numbered hosts wait for each other. */
+    if ((n == 12 && strncmp(word, "join_timeout", n) == 0) ||
+        (n == 7 && strncmp(word, "timeout", n) == 0))
         c->join_ms = v * 1000;
     else if (n == 17 && strncmp(word, "last_call_timeout", n) == 0)
         c->last_call_ms = v * 1000;
@@ -148,7 +150,7 @@ static gr_status conf_word(gr_launch_config *c, const char *word, size_t len)
         c->silence_ms = v < 1 ? 1000 : v * 1000;
     else
         return gr_fail(GR_ERR_ARG,
-                       "option '--rdzv-conf': no key '%.*s'; there are join_timeout, "
+                       "option '--rdzv-conf': no key '%.*s'; there are join_timeout (or timeout), "
                        "last_call_timeout, heartbeat_timeout and is_host",
                        (int)n, word);
     return GR_OK;

@@ -21,6 +21,8 @@
 #define MOST_MS    4000 /* later ones take longer: on a slow network answers do, too */
 #define NOTE_MS    5000 /* between lines while the meeting cannot be reached */
 
+#define JOIN_HINT "wait longer with --rdzv-conf join_timeout=SECONDS"
+
 typedef struct hosts {
     gr_agent *agent;
     const gr_launch_config *config;
@@ -43,7 +45,7 @@ static gr_status wait_for_name(hosts *h)
 
     while (!gr_interface_is_local(c->host) && !gr_interface_resolves(c->host)) {
         if (gr_deadline_passed(limit))
-            return gr_fail(GR_ERR_IO, "host '%s' did not resolve within %d s", c->host,
+            return gr_fail(GR_ERR_IO, "host '%s' did not resolve within %d s; " JOIN_HINT, c->host,
                            c->join_ms / 1000);
         if (gr_deadline_passed(note)) {
             gr_log(LAUNCH, WARN, "waiting for host '%s': its name does not resolve", c->host);
@@ -72,6 +74,11 @@ static gr_status host_meeting(hosts *h)
         gr_log(LAUNCH, INFO, "%s; joining what is there", gr_error_message());
         return GR_OK;
     }
+    if (st == GR_OK && c->node_rank >= 0 && !gr_interface_is_local(c->host))
+        gr_log(LAUNCH, WARN,
+               "this host is node 0, but '%s' (--master-addr) is none of its addresses: the others "
+               "find it only if that leads here",
+               c->host);
     return gr_wrap(st, "this host is node %d and is to have the store (--node-rank)", c->node_rank);
 }
 
@@ -87,8 +94,10 @@ static gr_status connect_meeting(hosts *h, int *fd)
         attempt_ms =
             st == GR_ERR_TIMEOUT && 2 * attempt_ms <= MOST_MS ? 2 * attempt_ms : attempt_ms;
         if (gr_deadline_passed(limit))
-            return gr_wrap(st, "the meeting of hosts was not reached within %d s",
-                           c->join_ms / 1000);
+            return gr_fail(st,
+                           "the meeting of hosts was not reached within %d s: %s; start gradrun "
+                           "there, open the port, or " JOIN_HINT,
+                           c->join_ms / 1000, gr_error_message());
         if (gr_deadline_passed(note)) {
             gr_log(LAUNCH, WARN, "waiting for host '%s' port %d: %s", host, c->port,
                    gr_error_message());

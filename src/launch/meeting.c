@@ -439,7 +439,10 @@ static void tick_gather(gr_hub *h)
         begin_check(h);
     } else if (gr_deadline_passed(h->join_limit)) {
         gr_meeting_describe(h, &text);
-        gr_text_addf(&text, " after %d s; that is not enough\n", c->join_ms / 1000);
+        gr_text_addf(&text,
+                     " after %d s; that is not enough: start the others, or wait longer with "
+                     "--rdzv-conf join_timeout=SECONDS\n",
+                     c->join_ms / 1000);
         finish(h, 1, gr_text_str(&text));
     } else if (gr_deadline_passed(h->next_note) && gr_deadline_passed(h->not_before)) {
         gr_text_add(&text, "waiting: ");

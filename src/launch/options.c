@@ -238,6 +238,21 @@ static const gr_option *find(const table *t, const char *word, size_t len)
     return n == 1 ? found : NULL;
 }
 
+/* "-r", "-r=3", and "-r3", which is written as "-r=3". */
+static gr_status complete_letter(const table *t, gr_run_words *w, char **word,
+                                 const gr_option **out)
+{
+    const gr_option *o = find(t, *word + 1, 1);
+    char next = (*word)[2];
+    gr_text text = GR_TEXT_INIT;
+
+    *out = o && (!next || (o->kind != FLAG)) ? o : NULL;
+    if (!*out || !next || next == '=')
+        return GR_OK;
+    gr_text_addf(&text, "-%c=%s", (*word)[1], *word + 2);
+    return keep(w, &text, word);
+}
+
 /* Writes names that were only begun in full, up to the first word that is no option. */
 static gr_status complete(const table *t, gr_run_words *w, int argc, char **argv)
 {
@@ -255,8 +270,8 @@ static gr_status complete(const table *t, gr_run_words *w, int argc, char **argv
                 gr_text_addf(&text, "--%s%s", o->name, name + len);
                 GR_TRY(keep(w, &text, &argv[i]));
             }
-        } else if (!argv[i][2]) {
-            o = find(t, argv[i] + 1, 1);
+        } else {
+            GR_TRY(complete_letter(t, w, &argv[i], &o));
         }
         if (!o)
             return GR_OK; /* the parser says what is wrong */

@@ -200,6 +200,28 @@ static void write_followers(gr_text *out, const worker *workers, int n_workers, 
         gr_text_addf(out, "  and %d more\n", n - MAX_FOLLOWERS);
 }
 
+/* Everybody complains of another rank, and none has failed: one that ended well before did so too
+ * early for the others. */
+static void write_leavers(gr_text *out, const worker *workers, int n_workers, const worker *root,
+                          int64_t start_ns)
+{
+    int n = 0;
+
+    for (int i = 0; i < n_workers && gr_report_blame(root) == GR_BLAME_PEER; i++) {
+        const worker *w = &workers[i];
+
+        if (!w->has_ended || has_failed(w) || w->was_told || w->order > root->order ||
+            ++n > MAX_FOLLOWERS)
+            continue;
+        gr_text_addf(out,
+                     "  before it rank %d ended without a failure, perhaps too early: ", w->rank);
+        write_end(out, w, start_ns);
+        gr_text_add(out, "\n");
+    }
+    if (n > MAX_FOLLOWERS)
+        gr_text_addf(out, "  and %d more\n", n - MAX_FOLLOWERS);
+}
+
 void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t start_ns,
                      const gr_logs *logs)
 {
@@ -221,5 +243,6 @@ void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t
         write_error_file(out, root, logs);
         write_tail(out, root, logs);
     }
+    write_leavers(out, workers, n_workers, root, start_ns);
     write_followers(out, workers, n_workers, root, start_ns);
 }

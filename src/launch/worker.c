@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,7 +72,8 @@ static gr_status fork_child(worker *w, const start *s)
         be_child(s);
     if (w->pid < 0) {
         w->pid = 0;
-        return gr_fail(GR_ERR_IO, "fork: %s", strerror(errno));
+        return gr_fail(GR_ERR_IO, "fork: %s%s", strerror(errno),
+                       errno == EAGAIN ? " (raise the limit on processes: ulimit -u)" : "");
     }
     return GR_OK;
 }
@@ -81,6 +83,24 @@ static void close_fd(int *fd)
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
+}
+
+static const char *what_to_do(const char *program, int error)
+{
+    struct stat st;
+    bool is_there = stat(program, &st) == 0;
+
+    if (error == ENOEXEC)
+        return " (a script begins with #!)";
+    if (error == EACCES && is_there && S_ISDIR(st.st_mode))
+        return " (it is a folder)";
+    if (error == EACCES && is_there)
+        return " (chmod +x makes it a program; a Python script ends in .py)";
+    if (error == ENOENT && is_there)
+        return " (the file is there: the interpreter that its first line names is not)";
+    if (error == ENOENT && !strchr(program, '/'))
+        return " (it is neither in PATH nor beside gradrun)";
+    return "";
 }
 
 /* The pipe closes by itself when exec works, and nothing is read; when it fails the child
@@ -95,10 +115,16 @@ static gr_status wait_for_exec(int fd, const char *program)
     while (n < 0 && errno == EINTR);
     if (n == 0)
         return GR_OK;
-    if (error == ENOEXEC)
-        return gr_fail(GR_ERR_IO, "cannot execute '%s': %s (a script begins with #!)", program,
-                       strerror(error));
-    return gr_fail(GR_ERR_IO, "cannot execute '%s': %s", program, strerror(error));
+    return gr_fail(GR_ERR_IO, "cannot execute '%s': %s%s", program, strerror(error),
+                   what_to_do(program, error));
+}
+
+static gr_status make_pipe(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC) == 0)
+        return GR_OK;
+    return gr_fail(GR_ERR_IO, "pipe: %s%s", strerror(errno),
+                   errno == EMFILE ? " (raise the limit: ulimit -n)" : "");
 }
 
 /* Where a stream goes: into a pipe of ours, a file, or nowhere. *theirs: the child's end. */
@@ -118,9 +144,7 @@ static gr_status open_stream(worker_stream *s, const gr_launch_config *c, const 
     if (bit == GR_STD_OUT && w->local_rank == 0 && s->is_shown && !s->is_tee && !c->prefix &&
         !c->out_filters && isatty(STDOUT_FILENO))
         return GR_OK; /* the terminal itself: *theirs stays -1 */
-    if (pipe2(pipes, O_CLOEXEC) != 0)
-        return gr_fail(GR_ERR_IO, "pipe: %s%s", strerror(errno),
-                       errno == EMFILE ? " (raise the limit: ulimit -n)" : "");
+    GR_TRY(make_pipe(pipes));
     s->pipe = pipes[0];
     *theirs = pipes[1];
     return GR_OK;
@@ -131,8 +155,7 @@ static gr_status fork_one(worker *w, start *s)
     int fault[2];
     gr_status st;
 
-    if (pipe2(fault, O_CLOEXEC) != 0)
-        return gr_fail(GR_ERR_IO, "pipe: %s", strerror(errno));
+    GR_TRY(make_pipe(fault));
     s->fault = fault[1];
     st = fork_child(w, s);
     close(fault[1]);

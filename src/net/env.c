@@ -22,6 +22,7 @@
 #define HINT       "start the program with gradrun or torchrun, or unset %s to run a single process"
 #define FIRST_PORT 15000 /* ports that are derived from the number of a job */
 #define N_PORTS    10000
+#define USUAL_PORT 29500
 
 /* Two names where versions differ; the first that is set counts. */
 typedef struct family {
@@ -61,6 +62,14 @@ static const family slurm = { "Slurm",
                               { "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS" },
                               { "SLURM_LOCALID" },
                               { NULL } };
+
+/* What Kubernetes' operators tell a launcher, one per pod; a single process per pod can do with it.
+ * An Indexed Job has a number for each pod, and whoever wants ranks says how many. */
+static const family pods = { "Kubernetes",
+                             { "PET_NODE_RANK", "JOB_COMPLETION_INDEX" },
+                             { "PET_NNODES", "WORLD_SIZE" },
+                             { NULL },
+                             { NULL } };
 
 static const char *get(const char *name)
 {
@@ -109,9 +118,20 @@ static bool in_slurm_step(void)
     return id && n && strcmp(n, "1") != 0 && get("SLURM_PROCID");
 }
 
+static bool in_pods(void)
+{
+    const char *n = get("PET_NNODES");
+
+    if (n && get("PET_NODE_RANK"))
+        return strcmp(n, "1") != 0 && strcmp(n, "1:1") != 0;
+    return get("WORLD_SIZE") && !get("RANK") && get("JOB_COMPLETION_INDEX");
+}
+
 static const family *find_family(void)
 {
-    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+    bool is_indexed = in_pods() && !get("RANK") && get("WORLD_SIZE");
+
+    for (size_t i = is_indexed ? 1 : 0; i < sizeof(families) / sizeof(families[0]); i++) {
         const family *f = &families[i];
 
         if (set_name(f->rank))
@@ -120,7 +140,9 @@ static const family *find_family(void)
         if (i == 0 && (set_name(f->size) || set_name(f->local_rank) || set_name(f->n_local)))
             return f;
     }
-    return in_slurm_step() ? &slurm : NULL;
+    if (in_slurm_step())
+        return &slurm;
+    return in_pods() ? &pods : NULL;
 }
 
 /* For the message: which of the family's variables is there. */
@@ -159,6 +181,31 @@ static gr_status read_ranks(gr_job *job, const family *f)
     return GR_OK;
 }
 
+/* "2" or "2:2", and a process in each pod: anything else needs a launcher. */
+static gr_status read_pods(gr_job *job)
+{
+    const char *n = get("PET_NNODES"), *n_each = get("PET_NPROC_PER_NODE");
+    const char *rank = set_name(pods.rank);
+    int min, max, n_read = 0;
+
+    if (n_each && strcmp(n_each, "1") != 0)
+        return gr_fail(GR_ERR_ARG,
+                       "PET_NPROC_PER_NODE is '%.40s', but this is the only process of its pod: "
+                       "put gradrun before the program, which starts that many",
+                       n_each);
+    if (n && sscanf(n, "%d:%d%n", &min, &max, &n_read) == 2 && !n[n_read] && min == max && min > 0)
+        job->n_ranks = min;
+    else if (n && strchr(n, ':'))
+        return gr_fail(GR_ERR_ARG,
+                       "PET_NNODES is '%.40s': how many pods there will be is for a launcher to "
+                       "find out; put gradrun before the program",
+                       n);
+    else
+        GR_TRY(get_int(n ? "PET_NNODES" : "WORLD_SIZE", 1, INT_MAX, &job->n_ranks));
+    job->n_local = 1;
+    return get_int(rank, 0, job->n_ranks - 1, &job->rank);
+}
+
 /* How many tasks this node has, when Slurm says it in a way that can be read. */
 static void read_slurm_local(gr_job *job)
 {
@@ -174,13 +221,15 @@ static void read_slurm_local(gr_job *job)
 
 /* ---- where the store is ---- */
 
-/* A number that all ranks of this job, and hardly any other job of this host, have. */
-static uint32_t job_number(void)
+/* A number that all ranks of this job, and hardly any other job of this host, have. *is_shared:
+ * those on other hosts have it, too. */
+static uint32_t job_number(bool *is_shared)
 {
     static const char *const names[] = { "SLURM_JOB_ID", "PMIX_NAMESPACE",
                                          "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "FLUX_JOB_ID" };
     uint32_t h = 2166136261u;
 
+    *is_shared = true;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *text = get(names[i]), *step = get("SLURM_STEP_ID");
 
@@ -192,6 +241,7 @@ static uint32_t job_number(void)
             h = (h ^ (uint8_t)*step) * 16777619u;
         return h;
     }
+    *is_shared = false;
     return (uint32_t)getppid() * 2654435761u; /* ranks of one host: they have one parent */
 }
 
@@ -222,22 +272,35 @@ static gr_status guess_host(gr_job *job)
                    job->source, job->n_ranks);
 }
 
+/* One that the ranks of all hosts come to. */
+static int guess_port(const gr_job *job)
+{
+    bool is_shared;
+    uint32_t number = job_number(&is_shared);
+
+    return is_shared || job->n_local == job->n_ranks ? FIRST_PORT + (int)(number % N_PORTS)
+                                                     : USUAL_PORT;
+}
+
 static gr_status read_store(gr_job *job, bool may_guess)
 {
     const char *agent = get("TORCHELASTIC_USE_AGENT_STORE");
+    bool has_pods = strcmp(job->source, pods.name) == 0;
+    const char *host = has_pods && !get("MASTER_ADDR") ? "PET_MASTER_ADDR" : "MASTER_ADDR";
+    const char *port = has_pods && !get("MASTER_PORT") ? "PET_MASTER_PORT" : "MASTER_PORT";
 
     if (!may_guess) {
         GR_TRY(need("MASTER_ADDR", "WORLD_SIZE"));
         GR_TRY(need("MASTER_PORT", "WORLD_SIZE"));
         job->agent_store = agent && strcmp(agent, "True") == 0;
     }
-    if (get("MASTER_ADDR"))
-        GR_TRY(set_host(job, get("MASTER_ADDR"), "MASTER_ADDR"));
+    if (get(host))
+        GR_TRY(set_host(job, get(host), host));
     else
         GR_TRY(guess_host(job));
-    if (get("MASTER_PORT"))
-        return get_int("MASTER_PORT", 1, 65535, &job->store_port);
-    job->store_port = FIRST_PORT + (int)(job_number() % N_PORTS);
+    if (get(port))
+        return get_int(port, 1, 65535, &job->store_port);
+    job->store_port = guess_port(job);
     return GR_OK;
 }
 
@@ -261,7 +324,7 @@ static gr_status from_family(gr_job *out, bool with_store)
     if (!f)
         return GR_OK;
     out->source = f->name;
-    GR_TRY(read_ranks(out, f));
+    GR_TRY(f == &pods ? read_pods(out) : read_ranks(out, f));
     if (f == &slurm || strcmp(f->name, "PMIx") == 0)
         read_slurm_local(out);
     if (out->n_ranks > 1 && with_store)

@@ -3,8 +3,9 @@
  *
  * Families of variables are tried in this order, and the first that is there counts:
  * torchrun's and gradrun's (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE), Open MPI, MVAPICH,
- * PMI (MPICH, Intel MPI), PMIx, LSF, Flux, Slurm inside a step of several tasks. Rank and size
- * come from the same family, and half a family is refused. Without any: a job of one.
+ * PMI (MPICH, Intel MPI), PMIx, LSF, Flux, Slurm inside a step of several tasks, Kubernetes with a
+ * process in each pod. Rank and size come from the same family, and half a family is refused.
+ * Without any: a job of one.
  *
  * MASTER_ADDR and MASTER_PORT say where the store is. Where ranks of one host, or Slurm's list
  * of nodes, make them plain, they may be missing.
@@ -38,7 +39,7 @@ typedef struct gr_job {
  * if set, is an address for gr_job_from_url(). */
 gr_status gr_job_from_env(gr_job *out) GR_MUST_CHECK;
 /* Ranks only, not where the store is: all that is known where a group needs no store. */
-gr_status gr_job_ranks_from_env(gr_job *out) GR_MUST_CHECK;
+GR_API gr_status gr_job_ranks_from_env(gr_job *out) GR_MUST_CHECK;
 
 /*
  * "env://" is gr_job_from_env(); "tcp://host:port" takes the store's place from the address.

@@ -19,6 +19,7 @@
 #define FIRST_PAUSE_MS 2
 #define LAST_PAUSE_MS  100
 #define TELL_NS        5000000000 /* between two words about a wait */
+#define TRY_MS         5000       /* for one address, at most; then it is asked anew */
 #define IDLE_S         3          /* of silence before the first probe */
 #define INTERVAL_S     1
 
@@ -262,25 +263,43 @@ typedef struct target {
     bool is_near;
 } target;
 
+/* Each address of the name in turn; one that does not answer must not use up the others' time. */
 static gr_status try_connect(int *fd, const target *t, gr_deadline d, bool *again)
 {
     struct addrinfo *list;
+    int n_left = 0;
     gr_status st;
 
     GR_TRY(resolve(&list, t->host, t->port, 0, again));
     *again = true;
     st = gr_fail(GR_ERR_IO, "no address");
-    for (struct addrinfo *a = list; a && st != GR_OK; a = a->ai_next)
-        st = connect_one(fd, a, t->is_near, d);
+    for (struct addrinfo *a = list; a; a = a->ai_next)
+        n_left++;
+    for (struct addrinfo *a = list; a && st != GR_OK; a = a->ai_next) {
+        int ms = gr_deadline_left_ms(d) / n_left--;
+
+        st = connect_one(fd, a, t->is_near, gr_deadline_in_ms(ms < TRY_MS ? ms : TRY_MS));
+    }
     freeaddrinfo(list);
     return st;
+}
+
+/* Once from every rank, then from rank 0 alone: the one who is missing may be rank 0. */
+static void say_waiting(const target *to, double seconds, bool is_first)
+{
+    if (is_first)
+        gr_log(NET, WARN, "waiting for '%s' port %d: %s (%.0f s)", to->host, to->port,
+               gr_error_message(), seconds);
+    else
+        gr_log(NET, INFO, "waiting for '%s' port %d: %s (%.0f s)", to->host, to->port,
+               gr_error_message(), seconds);
 }
 
 static gr_status connect_to(int *fd, const target *to, gr_deadline d)
 {
     int64_t start = gr_now_ns(), told = start;
     int pause_ms = FIRST_PAUSE_MS;
-    bool again;
+    bool again, is_first = true;
     gr_status st;
 
     while ((st = try_connect(fd, to, d, &again)) != GR_OK) {
@@ -294,8 +313,8 @@ static gr_status connect_to(int *fd, const target *to, gr_deadline d)
         nanosleep(&t, NULL); /* a signal only makes the next try come earlier */
         if (gr_now_ns() - told > TELL_NS) {
             told = gr_now_ns();
-            gr_log(NET, INFO, "waiting for '%s' port %d, where nobody answers yet (%.0f s)",
-                   to->host, to->port, (double)(told - start) * 1e-9);
+            say_waiting(to, (double)(told - start) * 1e-9, is_first);
+            is_first = false;
         }
         pause_ms = 2 * pause_ms < LAST_PAUSE_MS ? 2 * pause_ms : LAST_PAUSE_MS;
     }

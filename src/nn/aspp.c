@@ -52,29 +52,30 @@ gr_value *gr_aspp_model_at(const char *site, gr_graph *g, const char *name, gr_v
                            const gr_aspp *config)
 {
     static const int64_t usual[3] = { 12, 18, 24 };
-    net n = { .site = site, .g = g, .planes = config->planes };
+    const gr_aspp c = config ? *config : (gr_aspp){ 0 };
+    net n = { .site = site, .g = g, .planes = c.planes };
     gr_shape in = gr_value_shape(x);
     char text[GR_SHAPE_TEXT];
     gr_value *branch[5];
     conv_bn join;
 
-    if (in.n_dims != 4 || config->planes < 1) {
+    if (in.n_dims != 4 || c.planes < 1) {
         gr_graph_fail(g, site,
                       "ASPP '%s': input %s, %lld planes; expected [n, h, w, c] and one plane or "
                       "more",
-                      name, gr_shape_text(&in, text, sizeof(text)), (long long)config->planes);
+                      name, gr_shape_text(&in, text, sizeof(text)), (long long)c.planes);
         return NULL;
     }
-    n.prefix = name[0] ? gr_name(g, "%s.", name) : "";
+    n.prefix = name && name[0] ? gr_name(g, "%s.", name) : "";
     for (int i = 0; i < 4; i++) {
-        int64_t d = i == 0 ? 1 : config->dilation[i - 1] ? config->dilation[i - 1] : usual[i - 1];
-        conv_bn c = { gr_name(g, "%saspp%d.atrous_conv", n.prefix, i + 1),
+        int64_t d = i == 0 ? 1 : c.dilation[i - 1] ? c.dilation[i - 1] : usual[i - 1];
+        conv_bn b = { gr_name(g, "%saspp%d.atrous_conv", n.prefix, i + 1),
                       gr_name(g, "%saspp%d.bn", n.prefix, i + 1), i == 0 ? 1 : 3, d };
 
-        branch[i] = relu(&n, add_conv_bn(&n, x, &c));
+        branch[i] = relu(&n, add_conv_bn(&n, x, &b));
     }
     branch[4] = image_branch(&n, x);
     join = (conv_bn){ gr_name(g, "%sconv1", n.prefix), gr_name(g, "%sbn1", n.prefix), 1, 1 };
     x = add_conv_bn(&n, gr_concat_at(site, g, branch, 5, 3), &join);
-    return config->relu ? relu(&n, x) : x;
+    return c.relu ? relu(&n, x) : x;
 }

@@ -49,7 +49,7 @@ gr_value *gr_conv_layer_at(const char *site, gr_graph *g, const char *name, gr_v
     if (c < 1)
         return NULL;
     c /= conv->groups;
-    bound = 1.0 / sqrt((double)(c * s->k * s->k));
+    bound = 1.0 / sqrt((double)c * (double)s->k * (double)s->k);
     weight = gr_layer_param(&l, "weight", GR_SHAPE(s->n_out, c, s->k, s->k),
                             s->opts ? s->opts->weight : NULL, gr_init_uniform(-bound, bound));
     return add_bias(&l, gr_conv2d_at(site, g, x, weight, conv), s, bound);
@@ -70,7 +70,7 @@ gr_value *gr_conv_transpose_layer_at(const char *site, gr_graph *g, const char *
         return NULL;
     n_out = s->n_out / conv->groups;
     /* PyTorch takes the fan from dimension 1, which is the outputs here. */
-    bound = 1.0 / sqrt((double)(n_out * s->k * s->k));
+    bound = 1.0 / sqrt((double)n_out * (double)s->k * (double)s->k);
     weight = gr_layer_param(&l, "weight", GR_SHAPE(c, n_out, s->k, s->k),
                             s->opts ? s->opts->weight : NULL, gr_init_uniform(-bound, bound));
     return add_bias(&l, gr_conv_transpose2d_at(site, g, x, weight, conv), s, bound);

@@ -64,21 +64,22 @@ static int64_t or_usual(int64_t x, int64_t usual)
 gr_value *gr_gpt2_model_at(const char *site, gr_graph *g, const char *name, gr_value *ids,
                            const gr_gpt2 *config)
 {
-    net n = { .site = site, .g = g, .c = *config };
-    const char *prefix = name[0] ? gr_name(g, "%s.", name) : "";
+    net n = { .site = site, .g = g, .c = config ? *config : (gr_gpt2){ 0 } };
+    const char *prefix = name && name[0] ? gr_name(g, "%s.", name) : "";
     gr_shape in = gr_value_shape(ids);
     gr_layer wte = { site, g, gr_name(g, "%swte", prefix) };
     gr_layer wpe = { site, g, gr_name(g, "%swpe", prefix) };
     gr_value *table, *places, *x;
     char text[GR_SHAPE_TEXT];
 
-    n.c.vocab = or_usual(config->vocab, 50257);
-    n.c.length = or_usual(config->length, 1024);
-    n.c.width = or_usual(config->width, 768);
-    n.c.depth = or_usual(config->depth, 12);
-    n.c.heads = or_usual(config->heads, 12);
+    n.c.vocab = or_usual(n.c.vocab, 50257);
+    n.c.length = or_usual(n.c.length, 1024);
+    n.c.width = or_usual(n.c.width, 768);
+    n.c.depth = or_usual(n.c.depth, 12);
+    n.c.heads = or_usual(n.c.heads, 12);
     n.out_std = 0.02 / sqrt(2.0 * (double)n.c.depth);
-    if (in.n_dims != 2 || in.dim[1] > n.c.length || n.c.width % n.c.heads != 0) {
+    if (in.n_dims != 2 || in.dim[1] > n.c.length || n.c.vocab < 1 || n.c.width < 1 ||
+        n.c.depth < 1 || n.c.heads < 1 || n.c.width % n.c.heads != 0) {
         gr_graph_fail(g, site,
                       "GPT-2 '%s': ids %s, %lld heads, width %lld; expected ids [b, n] with n at "
                       "most %lld, and heads that divide the width",

@@ -189,7 +189,7 @@ static gr_value *tokens(net *n, const gr_jit_input *in)
 gr_value *gr_jit_model_at(const char *site, gr_graph *g, const char *name, const gr_jit_input *in,
                           const gr_jit *config)
 {
-    net n = { .site = site, .g = g, .c = *config };
+    net n = { .site = site, .g = g, .c = config ? *config : (gr_jit){ 0 } };
     gr_value *x, *mask;
     int64_t n_patches;
 
@@ -197,7 +197,7 @@ gr_value *gr_jit_model_at(const char *site, gr_graph *g, const char *name, const
     if (!fits(&n, in))
         return NULL;
     n_patches = n.c.size / n.c.patch * (n.c.size / n.c.patch);
-    n.prefix = name[0] ? gr_name(g, "%s.", name) : "";
+    n.prefix = name && name[0] ? gr_name(g, "%s.", name) : "";
     n.when = gr_map1_at(site, g, "silu", gr_time_waves_at(site, g, in->step, n.c.width, 10000));
     x = tokens(&n, in);
     for (int64_t i = 0; i < n.c.depth && x; i++)

@@ -258,7 +258,11 @@ gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char 
                                       const gr_protein_input *in, const gr_protein *config)
 {
     gr_shape coords = gr_value_shape(in->coords), tokens = gr_value_shape(in->tokens);
-    net n = { .site = site, .g = g, .c = *config, .b = coords.dim[0], .l = coords.dim[1] };
+    net n = { .site = site,
+              .g = g,
+              .c = config ? *config : (gr_protein){ 0 },
+              .b = coords.dim[0],
+              .l = coords.dim[1] };
     char text[2][GR_SHAPE_TEXT];
 
     if (coords.n_dims != 4 || coords.dim[1] < 2 || coords.dim[2] < 3 || coords.dim[3] != 3 ||
@@ -271,6 +275,6 @@ gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char 
         return (gr_protein_output){ NULL, NULL };
     }
     fill_usual(&n.c);
-    n.prefix = name[0] ? gr_name(g, "%s.", name) : "";
+    n.prefix = name && name[0] ? gr_name(g, "%s.", name) : "";
     return decode(&n, in, encode(&n, in->coords));
 }

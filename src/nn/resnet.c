@@ -140,17 +140,18 @@ gr_resnet gr_resnet_dilated(int depth)
 gr_value *gr_resnet_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                              const gr_resnet *config, gr_value **stages)
 {
-    net n = { .site = site, .g = g, .c = *config };
+    static const gr_resnet none;
+    net n = { .site = site, .g = g, .c = config ? *config : none };
     int row = -1;
 
     for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
-        if (depths[i].depth == config->depth)
+        if (depths[i].depth == n.c.depth)
             row = (int)i;
     if (row < 0) {
-        gr_graph_fail(g, site, "a ResNet has 18, 34, 50, 101 or 152 layers, not %d", config->depth);
+        gr_graph_fail(g, site, "a ResNet has 18, 34, 50, 101 or 152 layers, not %d", n.c.depth);
         return NULL;
     }
-    n.name = name[0] ? gr_name(g, "%s.", name) : "";
+    n.name = name && name[0] ? gr_name(g, "%s.", name) : "";
     n.bottleneck = depths[row].bottleneck;
     x = stem(&n, x);
     for (int i = 0; i < 4 && x; i++) {
@@ -158,8 +159,8 @@ gr_value *gr_resnet_model_at(const char *site, gr_graph *g, const char *name, gr
         if (stages)
             stages[i] = x;
     }
-    if (config->n_classes == 0 || !x)
+    if (n.c.n_classes == 0 || !x)
         return x;
     x = gr_reduce_at(site, g, "mean", x, GR_AXIS(1) | GR_AXIS(2), false);
-    return gr_linear_at(site, g, gr_name(g, "%sfc", n.name), x, config->n_classes, NULL);
+    return gr_linear_at(site, g, gr_name(g, "%sfc", n.name), x, n.c.n_classes, NULL);
 }

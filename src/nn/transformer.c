@@ -82,7 +82,7 @@ gr_value *gr_multihead_attention_at(const char *site, gr_graph *g, const char *n
                                     gr_value *memory, const gr_attention_opts *attention)
 {
     gr_layer l = { site, g, name };
-    attend a = { .o = *attention };
+    attend a = { .o = attention ? *attention : (gr_attention_opts){ 0 } };
 
     return multihead(&l, x, memory, &a);
 }
@@ -159,12 +159,27 @@ static gr_value *residual(const part *p, gr_value *x, part_fn *fn, const char *n
     return p->o->norm_first ? y : gr_layer_norm_layer_at(l->site, l->g, norm, y, 0);
 }
 
+static bool are_usable(const gr_layer *l, const char *kind, const gr_transformer_opts *o)
+{
+    const char *name = l->name ? l->name : "";
+
+    if (!o)
+        gr_graph_fail(l->g, l->site, "%s '%s': the options are NULL, and heads are needed", kind,
+                      name);
+    else if ((unsigned)o->activation > GR_ACT_SILU)
+        gr_graph_fail(l->g, l->site, "%s '%s': unknown activation %d", kind, name,
+                      (int)o->activation);
+    return l->g->status == GR_OK;
+}
+
 gr_value *gr_encoder_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                               const gr_transformer_opts *opts)
 {
     gr_layer l = { site, g, name };
     part p = { .l = &l, .o = opts };
 
+    if (!are_usable(&l, "encoder layer", opts))
+        return NULL;
     gr_block_begin_at(site, g, name);
     x = residual(&p, x, self_attention, "norm1");
     x = residual(&p, x, feed_forward, "norm2");
@@ -178,6 +193,8 @@ gr_value *gr_decoder_layer_at(const char *site, gr_graph *g, const char *name, g
     gr_layer l = { site, g, name };
     part p = { .l = &l, .o = opts, .memory = memory };
 
+    if (!are_usable(&l, "decoder layer", opts))
+        return NULL;
     if (!memory) {
         gr_graph_fail(g, site, "decoder layer '%s': the memory is NULL", name ? name : "");
         return NULL;

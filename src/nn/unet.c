@@ -85,18 +85,19 @@ static gr_value *up(const net *n, int level, gr_value *x, gr_value *skip, int64_
 gr_value *gr_unet_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                            const gr_unet *config)
 {
-    int64_t base = config->base ? config->base : 64;
-    net n = { .site = site, .g = g, .bilinear = config->bilinear };
+    const gr_unet c = config ? *config : (gr_unet){ 0 };
+    int64_t base = c.base ? c.base : 64;
+    net n = { .site = site, .g = g, .bilinear = c.bilinear };
     gr_value *skip[N_LEVELS + 1] = { NULL };
     gr_shape in = gr_value_shape(x);
     char text[GR_SHAPE_TEXT];
 
-    if (in.n_dims != 4) {
-        gr_graph_fail(g, site, "U-Net '%s': input %s, expected [n, h, w, c]", name,
-                      gr_shape_text(&in, text, sizeof(text)));
+    if (in.n_dims != 4 || base < 1 || base > INT32_MAX) {
+        gr_graph_fail(g, site, "U-Net '%s': input %s, base %lld; expected [n, h, w, c]", name,
+                      gr_shape_text(&in, text, sizeof(text)), (long long)base);
         return NULL;
     }
-    n.prefix = name[0] ? gr_name(g, "%s.", name) : "";
+    n.prefix = name && name[0] ? gr_name(g, "%s.", name) : "";
     skip[0] = double_conv(&n, gr_name(g, "%sinc", n.prefix), x, base);
     for (int i = 1; i <= N_LEVELS && skip[i - 1]; i++)
         skip[i] = down(&n, i, skip[i - 1], base << (i < N_LEVELS ? i : N_LEVELS - 1));
@@ -106,5 +107,5 @@ gr_value *gr_unet_model_at(const char *site, gr_graph *g, const char *name, gr_v
     for (int i = 1; i <= N_LEVELS && x; i++)
         x = up(&n, i, x, skip[N_LEVELS - i], i < N_LEVELS ? base << (N_LEVELS - 1 - i) : base);
     return gr_conv_layer_at(site, g, gr_name(g, "%soutc.conv", n.prefix), x,
-                            &(gr_conv_spec){ config->n_classes, 1, NULL, NULL });
+                            &(gr_conv_spec){ c.n_classes, 1, NULL, NULL });
 }

@@ -91,6 +91,7 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_share_sums,
     &gr_op_sync_sums,
     &gr_op_assign,
+    &gr_op_hold,
     &gr_op_attention,
     &gr_op_attention_grad,
     &gr_op_rotary,

@@ -40,6 +40,11 @@ gr_status gr_loss_scale_var(gr_vars *vars, const gr_update_config *c, gr_var **o
  * one. Without trainable gradients nothing is added. */
 gr_status gr_pass_update(gr_graph *g, const gr_update_config *c) GR_MUST_CHECK;
 
+/* For steps with control: makes what is assigned to buffers a part of its decision. Where a step
+ * is skipped they keep the values that they had before it, before its first micro-step if it
+ * accumulates. Behind gr_pass_update() in graphs that update. */
+gr_status gr_pass_guard(gr_graph *g, bool accumulates) GR_MUST_CHECK;
+
 /* Reads averages in place of the parameters that have one. For evaluation. */
 gr_status gr_pass_average(gr_graph *g) GR_MUST_CHECK;
 
@@ -51,7 +56,8 @@ void gr_optim_print(const gr_update_config *c, gr_text *out);
 #define GR_VAR_SKIPPED "optimizer.skipped"
 #define GR_VAR_SCALE   "optimizer.loss_scale"
 #define GR_VAR_GOOD    "optimizer.good_steps"
-#define GR_VAR_EMA     "ema." /* and the parameter's name */
+#define GR_VAR_EMA     "ema."  /* and the parameter's name */
+#define GR_VAR_BEFORE  "held." /* and the buffer's name */
 
 #ifdef __cplusplus
 }

@@ -176,7 +176,7 @@ static void count_state(const gr_step *s, gr_memory_report *r)
             n_bytes /= (size_t)gr_pg_size(s->c.pg); /* so that the ranks' reports add up */
         if (v->kind == GR_VAR_PARAM)
             r->params += n_bytes;
-        else if (v->kind == GR_VAR_BUFFER)
+        else if (v->kind == GR_VAR_BUFFER || v->kind == GR_VAR_HELD)
             r->buffers += n_bytes;
         else
             r->optim += n_bytes;

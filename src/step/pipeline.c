@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "op/assign/assign.h"
 #include "op/map/program.h"
 #include "op/norm/norm.h"
 #include "op/update/many.h"
@@ -245,6 +246,21 @@ static gr_status update(build *b)
     return gr_pass_update(b->g, &b->s->update);
 }
 
+/* In every graph that trains: what is held in one is given back in another. */
+static bool guards(const build *b)
+{
+    bool assigns = false;
+
+    for (int i = 0; i < b->g->n_nodes && !assigns; i++)
+        assigns = b->g->nodes[i]->op == &gr_op_assign;
+    return trains(b) && assigns && (gr_update_has_control(&b->s->update) || b->g->loss_count);
+}
+
+static gr_status guard(build *b)
+{
+    return gr_pass_guard(b->g, accumulates(b));
+}
+
 /* Updates right behind their gradients, which are then still in the cache. With several
  * ranks they stay at the end, where the exchange has had its time. */
 static bool hoists(const build *b)
@@ -351,6 +367,7 @@ static const struct pass {
     { "accumulate", accumulates, accumulate, NEEDED },
     { "sync", exchanges, sync, NEEDED },
     { "update", updates, update, NEEDED },
+    { "guard", guards, guard, NEEDED },
     { "order", orders, order, NEEDED },
     { "prune", always, prune, NEEDED },
     { "fuse", always, fuse, OPTIONAL },

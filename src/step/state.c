@@ -234,6 +234,8 @@ static gr_status place_in(gr_snapshot *snap, const gr_var *v, void **mem)
 
 static bool is_left_out(const gr_var *v, gr_save_part part)
 {
+    if (v->kind == GR_VAR_HELD) /* of use within an update; see gr_step_check_idle() */
+        return true;
     return part == GR_SAVE_TRAINABLE && v->kind == GR_VAR_PARAM && v->frozen;
 }
 
@@ -244,7 +246,7 @@ static gr_status list_frozen(const gr_step *s, gr_snapshot *snap)
     gr_status st;
 
     for (int i = 0; i < s->vars->n; i++)
-        if (is_left_out(s->vars->list[i], GR_SAVE_TRAINABLE))
+        if (s->vars->list[i]->kind == GR_VAR_PARAM && s->vars->list[i]->frozen)
             gr_text_addf(&names, "%s\n", s->vars->list[i]->name);
     st = gr_text_status(&names);
     if (st == GR_OK && names.len > 0)

@@ -128,6 +128,11 @@ static gr_status say_model(gr_trainer *t)
 
 /* ---- memory ---- */
 
+static bool fits_there(const gr_trainer *t, size_t total)
+{
+    return t->o.device_memory == 0 || total <= (size_t)t->o.device_memory;
+}
+
 static gr_status say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
 {
     char need[GR_BYTES_TEXT], limit[GR_BYTES_TEXT];
@@ -141,16 +146,17 @@ static gr_status say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
     gr_bytes_text(fit.limit_bytes, limit);
     gr_trainer_say(t, "Device memory %s: batch_size %" PRId64 " needs %s and %s", limit,
                    t->o.batch_size, gr_bytes_text(total, need),
-                   total <= fit.limit_bytes ? "fits" : "does not fit");
+                   fits_there(t, total) ? "fits" : "does not fit");
     if (gr_step_fit_batch(t->step, feeds, t->view.n_feeds, &fit, &batch, &n_bytes) == GR_OK)
-        gr_trainer_say(t, "  the largest batch_size that fits is %" PRId64 " (%s)", batch,
+        gr_trainer_say(t, "  the largest batch_size that fits is %s%" PRId64 " (%s)",
+                       batch == fit.max_batch ? "at least " : "", batch,
                        gr_bytes_text(n_bytes, need));
     else
         gr_trainer_say(t, "  no batch fits: %s", gr_error_message());
     return GR_OK;
 }
 
-static gr_status say_memory(gr_trainer *t)
+static gr_status say_memory(gr_trainer *t, bool *fits)
 {
     gr_named feeds[GR_RECIPE_MAX_FEEDS];
     gr_memory_report r;
@@ -161,6 +167,7 @@ static gr_status say_memory(gr_trainer *t)
     GR_TRY(gr_memory_report_text(&r, &text));
     gr_trainer_say(t, "Memory of a step on each rank:\n%s", text);
     free(text);
+    *fits = fits_there(t, r.total);
     return say_fit(t, feeds, r.total);
 }
 
@@ -215,11 +222,11 @@ static gr_status fits_here(gr_trainer *t, bool *fits)
 
 static gr_status check(gr_trainer *t)
 {
-    bool fits;
+    bool fits, there;
 
     GR_TRY(gr_trainer_open_data(t));
     GR_TRY(gr_trainer_create_step(t));
-    GR_TRY(say_memory(t));
+    GR_TRY(say_memory(t, &there));
     GR_TRY(fits_here(t, &fits));
     if (fits) {
         GR_TRY(gr_trainer_plan(t));
@@ -236,7 +243,10 @@ static gr_status check(gr_trainer *t)
     }
     GR_TRY(gr_pg_barrier(t->pg));
     if (fits)
-        gr_trainer_say(t, "Everything is ready.");
+        gr_trainer_say(t, "%s",
+                       there ? "Everything is ready."
+                             : "Everything is ready here, but it does not fit into the "
+                               "device memory that was asked for.");
     return GR_OK;
 }
 

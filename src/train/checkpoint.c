@@ -145,13 +145,15 @@ static bool is_wanted(const gr_trainer *t, const gr_ckpt_as *as)
     return t->o.save_last || as->epoch >= 0 || as->step >= 0 || as->best;
 }
 
-static gr_status fill(gr_trainer *t)
+static gr_status fill(gr_trainer *t, bool shows)
 {
     gr_save_part part = t->o.trainable_only ? GR_SAVE_TRAINABLE : GR_SAVE_ALL;
     gr_snapshot *snap;
 
     GR_TRY(gr_ckpt_writer_begin(t->writer, &snap));
     GR_TRY(gr_step_save_into(t->step, snap, part));
+    if (shows)
+        gr_trainer_show_params(t, snap);
     return describe(t, snap);
 }
 
@@ -184,7 +186,7 @@ gr_status gr_trainer_save(gr_trainer *t)
         return give_part(t);
     st = gr_trainer_check_save(t, before);
     if (st == GR_OK)
-        st = fill(t);
+        st = fill(t, gr_trainer_place(t, t->at) % t->steps_per_epoch == 0 || t->at == t->end);
     if (st != GR_OK)
         return gr_wrap(st, "saving step %" PRId64, t->at);
     gr_ckpt_writer_submit(t->writer, &as);
@@ -205,7 +207,7 @@ gr_status gr_trainer_open_writer(gr_trainer *t)
     if (!c.folder)
         return GR_ERR_NOMEM;
     GR_TRY(gr_ckpt_writer_open(&t->writer, &c));
-    return gr_wrap(fill(t), "the memory for checkpoints");
+    return gr_wrap(fill(t, false), "the memory for checkpoints");
 }
 
 void gr_trainer_close_writer(gr_trainer *t)

@@ -133,7 +133,7 @@ const gr_verb gr_verbs[] = {
     { "list", "recipes and their models, and the runs in a folder", 0, run_list, help_list },
     { "bench", "measure this machine with this program", 0, run_bench, help_bench },
     { "pack", "write a data set as shards: gradus pack FROM OUT", 0, run_pack, help_pack },
-    { "help", "this text, that of a command (help train), or all names of settings (help keys)", 0,
+    { "help", "this text, that of a command (help train), or names of settings (help keys lr)", 0,
       run_help, help_help },
     { "version", "Gradus and every library with its version, and what is absent", 0, run_version,
       help_version },

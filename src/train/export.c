@@ -325,6 +325,23 @@ static gr_status take_word(gr_export *e, const char *word)
     return GR_OK;
 }
 
+/* By name, as gr_ckpt_write() goes, which takes all others for safetensors. */
+static gr_status check_format(const char *output)
+{
+    static const char *const known[] = { ".safetensors", ".pt", ".pth" };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        size_t n = strlen(output), n_end = strlen(known[i]);
+
+        if (n > n_end && strcmp(output + n - n_end, known[i]) == 0)
+            return GR_OK;
+    }
+    return gr_fail(GR_ERR_ARG,
+                   "export: '%s' has no ending that says what to write: --output FILE.safetensors, "
+                   "or .pt or .pth for PyTorch",
+                   output);
+}
+
 gr_status gr_export_command(const gr_command *c)
 {
     gr_option table[N_OPTIONS];
@@ -347,6 +364,7 @@ gr_status gr_export_command(const gr_command *c)
     if ((!e.source && !e.output_dir && !e.run_id) || !e.output)
         return gr_fail(GR_ERR_ARG, "export: say from where and to where: gradus export RUN "
                                    "--output model.safetensors");
+    GR_TRY(check_format(e.output));
     return export(c, &e);
 }
 
@@ -356,13 +374,13 @@ void gr_export_help(gr_text *out)
     gr_export e = { 0 };
 
     make_table(&e, table);
-    gr_text_add(out,
-                "usage: gradus export CHECKPOINT --output FILE [OPTION...]\n\n"
-                "Writes the model of a checkpoint, without the state of training: of a run the "
-                "best one,\nelse the last, and averages where there are, as test takes them. "
-                "The kind of file goes by\nits name: .pt and .pth are PyTorch's, others "
-                "safetensors. Frozen\nparameters that a trainable_only run left out come from "
-                "where the run had them: its\n--pretrained file, else drawn with its seed, for "
-                "which its data must be at hand.\n\n");
+    gr_text_add(
+        out, "usage: gradus export CHECKPOINT --output FILE [OPTION...]\n\n"
+             "Writes the model of a checkpoint, without the state of training: of a run the "
+             "best one,\nelse the last, and averages where there are, as test takes them. "
+             "The kind of file goes by\nits name: .safetensors, or .pt and .pth, "
+             "which are PyTorch's. Frozen\nparameters that a trainable_only run left out come from "
+             "where the run had them: its\n--pretrained file, else drawn with its seed, for "
+             "which its data must be at hand.\n\n");
     gr_option_help(table, out);
 }

@@ -42,7 +42,7 @@ static void add_var(table *t, const gr_var *v)
     layer *row = row_of(t, v->name, len);
     int64_t n = gr_shape_count(&v->shape);
 
-    if (v->kind == GR_VAR_OPTIM)
+    if (v->kind == GR_VAR_OPTIM || v->kind == GR_VAR_HELD)
         return;
     if (!row) {
         row = &t->rows[t->n++];

@@ -193,6 +193,7 @@ static void write_scores(gr_trainer *t, int64_t epoch)
     for (int i = 0; i < t->view.n_metrics; i++)
         gr_track_f64(&r, t->view.metrics[i].name, t->scores.values[i]);
     gr_track_submit(t->track, &r);
+    gr_trainer_show_inputs(t);
     if (epoch % t->o.plot_every == 0 || t->at == t->end)
         gr_track_plot(t->track);
 }

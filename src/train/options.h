@@ -191,6 +191,9 @@ gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe, 
 void gr_train_options_help(const gr_train_options *o, gr_text *out);
 /* `gradus help keys`: every name that is understood, and what it means. */
 void gr_train_options_keys(const gr_train_options *o, gr_text *out);
+/* The settings that have `word` in one of their names: the trainer's, or the recipe's own.
+ * Returns how many. */
+int gr_train_options_like(const gr_train_options *o, const char *word, bool recipe, gr_text *out);
 /* docs/config.md, but for its first paragraphs. */
 void gr_train_options_markdown(const gr_train_options *o, gr_text *out);
 

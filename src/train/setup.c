@@ -117,6 +117,7 @@ static gr_status open_files(gr_trainer *t)
     GR_TRY(write_config(t, config));
     GR_TRY(gr_trainer_write_summary(t));
     GR_TRY(gr_trainer_open_track(t));
+    gr_trainer_show_texts(t);
     return gr_trainer_open_writer(t);
 }
 

@@ -38,7 +38,8 @@ gr_status gr_train(const gr_command *c, int *signal) GR_MUST_CHECK;
 /* What --help prints: with the recipe's own defaults if the first word is one. */
 void gr_train_help(const gr_command *c, gr_text *out);
 
-/* `gradus help keys [RECIPE]`: every name of a setting. */
+/* `gradus help keys [RECIPE] [WORD]`: every name of a setting; with a word, the settings that have
+ * it in one of their names. GR_ERR_ARG, with the nearest name, when there is none. */
 gr_status gr_keys_help(const gr_command *c, gr_text *out) GR_MUST_CHECK;
 
 /*

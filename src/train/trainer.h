@@ -182,6 +182,11 @@ gr_status gr_trainer_take_weights(gr_trainer *t) GR_MUST_CHECK;
 /* tracking.c: rank 0. Nothing here fails a run but want of memory at the open. */
 gr_status gr_trainer_open_track(gr_trainer *t) GR_MUST_CHECK;
 void gr_trainer_close_track(gr_trainer *t, int exit_code);
+/* show.c: rank 0, between steps. Settings and model; parameters as `snap` has them; pictures of
+ * the last batch that was trained on. */
+void gr_trainer_show_texts(gr_trainer *t);
+void gr_trainer_show_params(gr_trainer *t, const gr_snapshot *snap);
+void gr_trainer_show_inputs(gr_trainer *t);
 /* summary.c: rank 0; model_summary.txt in the run's folder. */
 gr_status gr_trainer_write_summary(gr_trainer *t) GR_MUST_CHECK;
 

@@ -3,7 +3,7 @@
 #define GR_TESTS_COMM_FAULTS_H
 
 /* For every kind of call: kills each rank in turn (the others must fail within a second or
- * so and name it), then stops one (the others must fail at the deadline and name it). */
+ * so and name it), then stops each (the others must fail at the deadline and name it). */
 void faults_run(const char *transport, int n_ranks);
 /* Kill and stop in sums and in sends that are longer than the system's buffers. */
 void faults_run_long(const char *transport, int n_ranks);

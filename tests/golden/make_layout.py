@@ -58,6 +58,8 @@ def pool_family():
     yield record("max pool, ceiling", pool(3, 2, 1, ceil_mode=True), [rand(1, 8, 10, 2)], grad=[0])
     yield record("max pool, oblong", pool((2, 3), (1, 2), (1, 0)), [rand(2, 5, 7, 1)], grad=[0])
     yield record("max pool, dilated", pool((3, 2), (1, 2), 1, 2), [rand(1, 7, 9, 2)], grad=[0])
+    yield record("max pool, ceiling over the edge", pool((5, 3), (3, 2), 1, ceil_mode=True),
+                 [rand(2, 2, 1, 3)], grad=[0])
 
 
 def resample_family():
@@ -95,6 +97,11 @@ def resample_family():
             if not (mode == "bicubic" and corners):
                 yield record(name + which + ", down", resize(3, 2, mode, align_corners=corners),
                              down, grad=[0])
+    yield record("avg pool, ceiling over the edge", avg((5, 3), (3, 2), (1, 0), ceil_mode=True),
+                 [rand(2, 2, 2, 3)], grad=[0])
+    # (i + 0.5) 6 / 23 is whole for i = 11, and below it in f32.
+    yield record("nearest exact, at a border", resize(23, 3, "nearest-exact"),
+                 [rand(1, 6, 10, 2)], grad=[0])
     yield record("bilinear of corners to one", resize(1, 1, "bilinear", align_corners=True),
                  [rand(1, 8, 7, 2)], grad=[0])
 

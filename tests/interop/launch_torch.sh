@@ -43,9 +43,19 @@ said 'RuntimeError: this rank was told to fail'
 
 # Our ranks in the store of a real torchrun, and in a group.
 expect 0 "${torchrun[@]}" --standalone --no-python --nproc-per-node 2 \
-    sh -c '"$0" store && exec "$0" group' "$WORKER"
+    sh -c 'env -0 >"theirs.$RANK.env"; "$0" store && exec "$0" group' "$WORKER"
 [ "$(grep -c 'of 2 .* met the others' out.txt)" = 2 ] || fail "our ranks did not meet under torchrun"
 [ "$(grep -c 'adds up to 3' out.txt)" = 2 ] || fail "our ranks did not add up under torchrun"
+
+# The ranks find the same variables, with the same values where these are not the job's own.
+expect 0 "$RUN" --standalone --nproc-per-node 2 sh -c 'env -0 >"ours.$RANK.env"'
+own='^(MASTER_|TORCHELASTIC_(RUN_ID|ERROR_FILE)=|GR_JOB_TOKEN=|_=|OLDPWD=|SHLVL=|LC_CTYPE=|KMP_|TORCHINDUCTOR_)'
+variables() { tr '\0' '\n' <"$1" | grep -E '^[A-Za-z_]+=' | grep -vE "$own" | sort; }
+names() { tr '\0' '\n' <"$1" | grep -oE '^(MASTER_[A-Z]+|TORCHELASTIC_[A-Z_]+)=.' | sed 's/=.*//' | sort; }
+for r in 0 1; do
+    diff <(variables "ours.$r.env") <(variables "theirs.$r.env") >diff.txt || fail "other variables"
+    diff <(names "ours.$r.env") <(names "theirs.$r.env") >diff.txt || fail "other names"
+done
 
 # Every option of the installed torchrun is known here, with the same letter.
 "$python" - >options.txt <<'END'

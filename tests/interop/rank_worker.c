@@ -2,7 +2,8 @@
  * One rank of anybody's job: finds itself in the environment, meets the others and says so.
  *
  *     rank_worker store [SECONDS]   meets them in the key-value store
- *     rank_worker group             meets them in a process group, and adds up the ranks
+ *     rank_worker group [SECONDS]   meets them in a process group, and adds up the ranks; rank 1
+ *                                   then stays for a while
  *     rank_worker all               every kind of call once; prints a checksum of the results
  *     rank_worker steps N           N all-reduces, a line each
  *     rank_worker repeat KIND MS    the same kind of call until something fails
@@ -79,7 +80,7 @@ static gr_status in_store(const gr_job *j, int seconds)
     return st;
 }
 
-static gr_status in_group(const gr_job *j)
+static gr_status in_group(const gr_job *j, int seconds)
 {
     double sum = j->rank + 1;
     gr_pg *pg;
@@ -88,6 +89,7 @@ static gr_status in_group(const gr_job *j)
     GR_TRY(gr_pg_allreduce(pg, (gr_vec){ &sum, 1, GR_F64 }, GR_REDUCE_SUM));
     printf("rank %d of %d adds up to %g\n", j->rank, j->n_ranks, sum);
     gr_pg_destroy(pg);
+    sleep(j->rank == 1 ? (unsigned)seconds : 0);
     return GR_OK;
 }
 
@@ -96,7 +98,7 @@ static gr_status run(const gr_job *j, const char *mode, char **words)
     long n = words[0] ? strtol(words[0], NULL, 10) : 0;
 
     if (strcmp(mode, "group") == 0)
-        return in_group(j);
+        return in_group(j, (int)n);
     if (strcmp(mode, "all") == 0)
         return rank_calls_all();
     if (strcmp(mode, "steps") == 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checkpoints against the safetensors package, both ways. Run by hand:
+"""Checkpoints against the safetensors package, both ways. tests/interop/safetensors.sh runs it:
 
     python3 tests/interop/safetensors.py BUILD/interop/ckpt_tool
 

@@ -17,6 +17,11 @@ said '^wandb sync simple/wandb/offline-run-[0-9]{8}_[0-9]{6}-[a-z0-9]{8}$'
 run=$(sed 's/^wandb sync //' out.txt)
 expect 0 "$TOOL" tensor tensor
 
+# A run of the trainer: 2 epochs of 4 steps, pictures of 600 x 600.
+expect 0 "$GR_BIN/gradus" train vision --device cpu --model.name mlp --model.config.hidden 4 \
+    --model.config.input_sizes 1,600,600 --n_train 8 --n_eval 4 --batch_size 2 --epochs 2 \
+    --save_epochs 1 --output_dir trained
+
 tried=
 python=$(find_python tensorboard.plugins.hparams.plugin_data_pb2)
 if [ -n "$python" ]; then
@@ -25,6 +30,8 @@ if [ -n "$python" ]; then
         expect 0 "$python" "$GR_SOURCE/tests/interop/tracking_tb.py" $form $form
         said "TensorBoard reads $form"
     done
+    expect 0 "$python" "$GR_SOURCE/tests/interop/tracking_run.py" trained fc1.weight 200
+    said "TensorBoard shows the run"
 else
     echo "TensorBoard is not installed (pip install tensorboard): not tried" >&2
 fi

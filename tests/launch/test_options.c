@@ -148,6 +148,8 @@ static void test_every_flag(void)
     }
     GR_CHECK(gr_run_option_name((int)n) == NULL);
     GR_CHECK(is_taken("-r", "3") && is_taken("-t", "1") && is_taken("-m", NULL));
+    GR_CHECK(is_taken("-r3", NULL) && is_taken("-t=0:1", NULL) && is_taken("-t0:1,1:2", NULL));
+    GR_CHECK(!is_taken("-m3", NULL) && !is_taken("-x3", NULL));
     GR_CHECK(is_taken("-h", NULL) && is_taken("--nproc", "2") && is_taken("--max", "2"));
     GR_CHECK(!is_taken("--rdzv", "x")); /* begins several */
     gr_text_fini(&help);
@@ -201,6 +203,18 @@ static void test_meeting(void)
     GR_CHECK_STR(s.c.host, "a.b");
     GR_CHECK(s.c.port == 77 && s.c.is_host == 1);
     DONE(&s);
+    setenv("PET_MASTER_ADDR", "c.d", 1); /* PET_ wins over these, words over both */
+    setenv("PET_MASTER_PORT", "79", 1);
+    GR_CHECK_OK(MAKE(&s, "--nnodes", "2", "p"));
+    GR_CHECK_STR(s.c.host, "c.d");
+    GR_CHECK_EQ(s.c.port, 79);
+    DONE(&s);
+    GR_CHECK_OK(MAKE(&s, "--nnodes", "2", "--master-port=80", "p"));
+    GR_CHECK_STR(s.c.host, "c.d");
+    GR_CHECK_EQ(s.c.port, 80);
+    DONE(&s);
+    unsetenv("PET_MASTER_ADDR");
+    unsetenv("PET_MASTER_PORT");
     GR_CHECK_OK(MAKE(&s, "p")); /* one host: a foreign MASTER_ADDR is not ours */
     GR_CHECK_STR(s.c.host, "127.0.0.1");
     DONE(&s);
@@ -214,10 +228,16 @@ static void test_meeting(void)
     unsetenv("MASTER_PORT");
 
     GR_CHECK_OK(MAKE(&s, "--nnodes=1:4", "--rdzv-backend=c10d", "--rdzv-endpoint=h", "--rdzv-id=j",
-                     "--rdzv-conf=join_timeout=5,last_call_timeout=2,is_host=true,timeout=9", "p"));
+                     "--rdzv-conf=join_timeout=5,last_call_timeout=2,is_host=true,read_timeout=9",
+                     "p"));
     GR_CHECK(s.c.port == 29400 && s.c.is_host == 1 && s.c.node_rank == -1);
     GR_CHECK(s.c.join_ms == 5000 && s.c.last_call_ms == 2000);
     GR_CHECK_STR(s.c.run_id, "j");
+    DONE(&s);
+    GR_CHECK_OK(MAKE(&s, "--nnodes=2", "--rdzv-conf=timeout=7", "-r3", "p"));
+    GR_CHECK_STR(s.c.host, "127.0.0.1"); /* as torchrun, with a warning */
+    GR_CHECK(s.c.port == 29500 && s.c.is_host == 1 && s.c.join_ms == 7000);
+    GR_CHECK_STR(s.c.redirects, "3");
     DONE(&s);
     GR_CHECK_OK(MAKE(&s, "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "p"));
     GR_CHECK(s.c.max_hosts == 1 && s.c.port == 0);
@@ -280,7 +300,6 @@ static void test_refused(void)
         { "'1:2:3'", { "--nnodes", "1:2:3", "p" } },
         { "'3:2'", { "--nnodes", "3:2", "p" } },
         { "'0'", { "--nnodes", "0", "p" } },
-        { "where is host 0", { "--nnodes", "2", "p" } },
         { "where do the hosts meet", { "--nnodes=2", "--rdzv-backend=c10d", "p" } },
         { "'etcd' is not here", { "--rdzv-backend=etcd", "p" } },
         { "--standalone is for one host", { "--standalone", "--nnodes=2", "p" } },

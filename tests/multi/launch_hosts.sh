@@ -124,6 +124,20 @@ kill -CONT "$agent"
 ends b 1
 has b 'which has the store, is lost'
 
+# The one that has the store is silent: its guests say so, and it ends too when it wakes up.
+next
+for n in a b; do host $n $([ $n = a ] && echo 0 || echo 1) --rdzv-conf heartbeat_timeout=5 \
+    sh -c 'echo up; exec sleep 100'; done
+comes a '^up'
+comes b '^up'
+agent=$(agent_of a)
+kill -STOP "$agent"
+ends b 1
+has b 'which has the store, is lost and the job with it: nothing was heard of it for 5 s'
+kill -CONT "$agent"
+ends a 1
+has a 'was lost after|is lost and the job with it'
+
 # MIN:MAX: one of at most three begins, as node 0 since it came first; a second and a third join;
 # one is lost; the rest goes on.
 next
@@ -175,7 +189,29 @@ next
 host a 0 --rdzv-conf join_timeout=10 true
 ends a 1
 has a "waiting: 1 of 2 hosts are here: '.*' as node 0 from 127.0.0.1 with 1 rank; missing: node 1"
-has a 'after 10 s; that is not enough'
+has a 'after 10 s; that is not enough: start the others, or wait longer with --rdzv-conf join_timeout'
+# Host 0 under an address that is not its own; a guest of nobody.
+next
+"$RUN" --nnodes=2 --master-addr 192.0.2.7 --master-port "$port" --rdzv-conf timeout=1 true >a.txt 2>&1 &
+pid[a]=$!
+ends a 1
+has a "this host is node 0, but '192.0.2.7' \(--master-addr\) is none of its addresses"
+host b 1 --rdzv-conf timeout=1 true
+ends b 1
+has b "not reached within 1 s: cannot connect to '127.0.0.1' port $port .*; start gradrun there"
+# torchrun's default for --master-addr: this machine.
+next
+for node in 0 1; do
+    "$RUN" --nnodes=2 --node-rank=$node --master-port="$port" "$WORKER" store >"$node.txt" 2>&1 &
+    pid[$node]=$!
+done
+ends 0 0
+ends 1 0
+has 1 'no --master-addr \(or MASTER_ADDR\) is given: hosts meet at 127.0.0.1, so all 2 must be this'
+has 1 'rank 1 of 2 \(local 0\) met the others'
+GR_SOCKET_IFNAME=nowhere0 host b 1 true
+ends b 2
+has b "GR_SOCKET_IFNAME is 'nowhere0', but no network interface is called so; there are .*lo"
 # A secret that all hosts have, or not.
 next
 GR_JOB_TOKEN=s3cret host a 0 true

@@ -21,6 +21,13 @@ same 'out 1\n' "$(run_folder)/1/stdout.log"
 said '^\[default1\]:err 1$'
 rm -r logs
 
+expect 0 "$RUN" --log-dir logs -r3 sh -c "$say"
+same 'out 0\n' "$(run_folder)/0/stdout.log"
+rm -r logs
+: >file
+expect 1 "$RUN" --log-dir file -r3 true
+said "cannot make folder 'file'"
+
 # By rank: 1's stdout into a file, 0's to the terminal.
 expect 0 "$RUN" --nproc-per-node 2 --log-dir logs -r 1:1 sh -c "$say"
 same 'out 0\n' out.txt
@@ -37,6 +44,11 @@ same "$(hostname)/trainer1> out 1\n" out.txt
 expect 0 "$RUN" --nproc-per-node 2 --log-dir logs --tee 3 --duplicate-stdout-filters 'out 1,xyz' \
     sh -c "$say"
 same 'out 1\n' "$(run_folder)/filtered_stdout.log"
+rm -r logs
+# Two commas are one of the text.
+expect 0 "$RUN" --log-dir logs --tee 3 --duplicate-stderr-filters 'xyz,a,,b' \
+    sh -c 'echo xyz; echo a,b >&2; echo a >&2; echo b >&2'
+same 'a,b\n' "$(run_folder)/filtered_stderr.log"
 rm -r logs
 
 # A failure whose stderr went into a file is still shown; so is an error file.
@@ -74,6 +86,17 @@ CUDA_VISIBLE_DEVICES=4,5 expect 0 "$RUN" --nproc-per-node 2 --virtual-local-rank
 sort out.txt >sorted.txt
 same '4 0 0\n5 0 1\n' sorted.txt
 
+# Threads: cores / ranks, told in a line; nothing is said or set for one rank, or where it is set.
+cores=$(nproc)
+share=$((cores / 2 > 0 ? cores / 2 : 1))
+expect 0 "$RUN" --nproc-per-node 2 sh -c 'echo "$OMP_NUM_THREADS"'
+same "$share\n$share\n" out.txt
+said "OMP_NUM_THREADS is not set: $share for each of 2 ranks"
+[ "$(wc -l <err.txt)" = 1 ] || fail "more than a line about threads"
+expect 0 "$RUN" sh -c 'echo "${OMP_NUM_THREADS-none}"'
+same 'none\n' out.txt
+[ ! -s err.txt ] || fail "something was said about the threads of one rank"
+
 # The legacy launcher and Python.
 if command -v python3 >/dev/null; then
     echo 'import os, sys; print(sys.argv[1:], os.environ["LOCAL_RANK"])' >args.py
@@ -85,6 +108,11 @@ if command -v python3 >/dev/null; then
     mkdir -p package && cp args.py package/__main__.py
     expect 0 "$RUN" -m package x
     same "['x'] 0\n" out.txt
+    expect 0 "$RUN" --run-path --no-python --start-method fork --event-log-handler console \
+        --logs-specs x args.py
+    for name in run-path start-method event-log-handler logs-specs; do
+        said "--$name means something inside Python only"
+    done
     PYTHON_EXEC=/bin/echo expect 0 "$RUN" args.py x
     same '-u args.py x\n' out.txt
 else

@@ -123,6 +123,19 @@ expect 3 "$RUN" --nproc-per-node 2 sh -c 'exit $((RANK * 3))'
 expect 139 "$RUN" sh -c 'kill -SEGV $$'
 expect 1 "$RUN" /nowhere/at/all
 said "rank 0 did not start: cannot execute '/nowhere/at/all': No such file"
+expect 1 "$RUN" no-such-program
+said "'no-such-program': No such file or directory \(it is neither in PATH nor beside gradrun\)"
+echo true >plain
+expect 1 "$RUN" ./plain
+said 'Permission denied \(chmod \+x makes it a program'
+chmod +x plain
+expect 1 "$RUN" ./plain
+said 'Exec format error \(a script begins with #!\)'
+echo '#!/nowhere/sh' >plain
+expect 1 "$RUN" ./plain
+said 'the interpreter that its first line names is not'
+expect 1 "$RUN" "$PWD"
+said 'it is a folder'
 expect 2 "$RUN" --no-such-option x
 
 # The ranks' limit on open files is the user's, not ours.

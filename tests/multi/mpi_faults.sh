@@ -91,3 +91,26 @@ rc=0
 [ $rc = 1 ] || fail "a group that cannot be made ended with $rc"
 grep -q 'timed out: .*not all 3 ranks of MPI_COMM_WORLD have come within [0-9.]* s' second.txt ||
     fail "no word about who did not come"
+
+# MPI_Init and MPI_Finalize wait for all, and have no deadline of their own; ours ends them.
+GR_TIMEOUT=8 mpi 300 -n 3 sh -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec sleep 1000
+    exec "$0" group' "$WORKER" >init.txt 2>&1 &
+init=$!
+GR_TIMEOUT=8 mpi 300 -n 3 "$WORKER" group 1000 >finalize.txt 2>&1 &
+finalize=$!
+for j in $init $finalize; do
+    rc=0
+    wait $j || rc=$?
+    [ $rc = 1 ] || fail "a rank that does not come, or does not end, gave $rc"
+done
+for call in init:Init finalize:Finalize; do
+    said=${call%:*}.txt call=MPI_${call#*:}
+    grep -qE "rank [02] of 3 has waited [5-9] s in $call, which waits until all ranks" "$said" ||
+        fail "no word about a wait in $call"
+    grep -qE "timed out: rank [02] of 3 waited [0-9.]+ s in $call, .*GR_TIMEOUT=SECONDS" "$said" ||
+        fail "no deadline in $call"
+done
+
+# Ranks that mpirun has not started would each be alone.
+expect 1 "$RUN" --nproc-per-node 2 "$WORKER" group
+said 'to MPI this is rank 0 of 1, to the environment \(torchrun\) rank [01] of 2; start it with mpirun'

@@ -30,6 +30,10 @@ says small "largest batch_size that fits is [0-9]"
 check 2 tiny --batch_size 64 --device_memory 1MiB || fail tiny
 says tiny "does not fit"
 says tiny "no batch fits: "
+says tiny "ready here, but it does not fit into the device memory that was asked for"
+check 1 large --batch_size 64 --device_memory 4000GiB || fail large
+says large "largest batch_size that fits is at least [0-9]"
+says large "Everything is ready.$"
 ! check 1 bad --n_train 10 --batch_size 11 || fail "a batch that is too large"
 says bad "largest batch_size that works is 10"
 : >plain
@@ -106,4 +110,7 @@ says list "^  shapes "
 says list "models: resnet18, "
 says list "^  one  *step 12, "
 ! "$gradus" export "$file" >export.log 2>&1 || fail "export without a name"
+! "$gradus" export "$file" --output m.onnx >export.log 2>&1 || fail "export as onnx"
+says export "'m.onnx' has no ending that says what to write: --output FILE.safetensors, or .pt"
+[ ! -e m.onnx ] || fail "export wrote a file of a format that it does not know"
 ! "$gradus" list models >list.log 2>&1 || fail "list models"

@@ -86,6 +86,15 @@ grep -q "World size: 2" hand0.log || fail "not two ranks from flags"
 
 # What helps.
 refused 0 "^batchsize  *train.batch_size" "$gradus" help keys
+refused 0 "^  --grad_accumulation_steps N .*\[1\]" "$gradus" help keys gradient-accum
+grep -q "^      train.grad_accumulation_steps, .*gradient_accumulation_steps" out.txt ||
+    fail "no names of a setting"
+! grep -q "train.lr" out.txt || fail "names that do not match are listed"
+refused 0 "^of recipe vision:" "$gradus" help keys Transform
+refused 2 "no setting has 'learnin_rate' in its name; did you mean 'learning_rate'?" \
+    "$gradus" help keys learnin_rate
+refused 2 "'gradus help keys' lists all" "$gradus" help keys vision qqqqqqq
+refused 2 "takes a recipe and one word" "$gradus" help keys vision lr batch
 refused 0 "libyaml  *[0-9]" "$gradus" --version
 grep -q '^gradus [0-9]' out.txt || fail "no version"
 for name in compiler libyaml jansson protobuf-c libpng zlib libjpeg oneDNN MPI hwloc CUDA; do

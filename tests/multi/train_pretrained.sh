@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Weights from elsewhere (--pretrained), read by rank 0 alone; and W&B runs of the trainer, which
+# Weights from elsewhere (--pretrained), read by rank 0 alone (P14); and W&B runs of the trainer, which
 # never fail a run (P18).
 set -euo pipefail
 
@@ -35,6 +35,30 @@ says none 'none of its 6 tensors has a name and shape of this model'
 rc=0
 "$gradus" train shapes --output_dir none --resume none.log >foreign.log 2>&1 || rc=$?
 [ "$rc" = 1 ] || fail "a log was resumed"
+
+# Rank 0 alone reads weights and checkpoints, and writes; the others have none of the files, as on
+# hosts that share no file system: weights, a run that goes on, a test and a prediction.
+mkdir empty
+cat >apart.sh <<'END'
+#!/usr/bin/env bash
+[ "$RANK" = 0 ] || cd empty
+exec "$GRADUS" "$@"
+END
+chmod +x apart.sh
+apart() { # NAME WORD...
+    GRADUS=$gradus timeout 300 "$GR_BIN/gradrun" --nproc-per-node 3 ./apart.sh "${@:2}" >"$1.log" 2>&1 ||
+        fail "ranks without files: $1"
+}
+apart far train shapes --output_dir far "${small[@]}" --max_steps 2 \
+    --pretrained first/checkpoints/last.safetensors
+says far 'Pretrained: 6 of 6 tensors from first/checkpoints/last.safetensors'
+apart on train shapes --output_dir far --resume auto --max_steps 4
+says on 'Resumed at step 2 from far/checkpoints/last'
+apart tested test shapes --device cpu --output_dir far
+apart predicted predict shapes --device cpu --output_dir far --output seen
+[ -s seen/predictions.csv ] || fail "no predictions of ranks without files"
+[ -z "$(find empty -type f \( -name '*.safetensors' -o -name '*.json*' -o -name '*.csv' \))" ] ||
+    fail "others than rank 0 wrote: $(find empty -type f)"
 
 # Uploads that fail or hang change nothing about a run that is done (P18): a client without a
 # network, and one that never ends, which Ctrl-C ends.

@@ -29,7 +29,11 @@ for ranks in 1 2 3 4; do
     says "lr$ranks" "warm-up $((2 * steps)) steps"
     [ "$(grep -c grad_norm "lr$ranks/metrics.jsonl")" = $((2 * steps)) ] || fail "norms of $ranks"
 done
-train 2 none --n_train 64 --batch_size 8 --epochs 1 --lr 1e-4 || fail none
+# Loader threads: 4, at most the rank's cores; or as many as are asked for.
+threads=$(($(nproc) / 2 < 4 ? $(nproc) / 2 : 4))
+says lr2 "samples, $((threads > 1 ? threads : 1)) loader threads\? per rank, 2 batches ahead"
+train 2 none --n_train 64 --batch_size 8 --epochs 1 --lr 1e-4 --workers 3 || fail none
+says none "samples, 3 loader threads per rank"
 says none "Learning rate: 1e-4 (not scaled; by 2 ranks linear would be 2e-4, sqrt 1.41e-4)"
 train 4 effective --n_train 512 --effective_batch 128 --accumulate 2 --epochs 1 || fail effective
 says effective "batch 16 x 4 ranks x 2 accumulation = 128"

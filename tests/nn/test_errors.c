@@ -207,7 +207,128 @@ static void long_name(gr_graph *g, const in *i)
     gr_linear(g, gr_name(g, "%s", text), i->flat, 3);
 }
 
+/* ---- what is NULL, or no type, or beyond all numbers ---- */
+
+static void where_shapes(gr_graph *g, const in *i)
+{
+    gr_where(g, i->tokens, i->x, i->flat);
+}
+
+static void unsqueeze_null(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_unsqueeze(g, NULL, -1);
+}
+
+static void patchify_null(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_patchify(g, NULL, 4, GR_PATCH_CHW);
+}
+
+static void dropout_null(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_dropout(g, NULL, 0);
+}
+
+static void batch_norm_null(gr_graph *g, const in *i)
+{
+    gr_batch_norm_args args = GR_BATCH_NORM_INIT;
+
+    (void)i;
+    gr_batch_norm(g, NULL, &args);
+}
+
+static void labels_null(gr_graph *g, const in *i)
+{
+    gr_cross_entropy_mean(g, i->flat, NULL, NULL);
+}
+
+static void entropy_null(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_neg_entropy(g, NULL);
+}
+
+static void encoder_no_options(gr_graph *g, const in *i)
+{
+    gr_encoder_layer(g, "layers.3", i->tokens, NULL);
+}
+
+static void encoder_activation(gr_graph *g, const in *i)
+{
+    gr_encoder_layer(g, "layers.3", i->tokens,
+                     (&(gr_transformer_opts){ .heads = 3, .activation = (gr_activation)9 }));
+}
+
+static void attention_no_options(gr_graph *g, const in *i)
+{
+    gr_multihead_attention(g, "attn", i->tokens, NULL, NULL);
+}
+
+static void attention_many(gr_graph *g, const in *i)
+{
+    gr_attention_packed(g, i->tokens, &(gr_attention_opts){ .heads = INT64_MAX });
+}
+
+static void conv_far(gr_graph *g, const in *i)
+{
+    gr_conv_layer(g, "c", i->x, 8, INT64_MAX, NULL, NULL);
+}
+
+static void buffer_type(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_buffer(g, "seen", (gr_dtype)99, GR_SCALAR, gr_init_const(0));
+}
+
+static void output_name(gr_graph *g, const in *i)
+{
+    gr_output(g, NULL, i->x);
+}
+
+static void input_name(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_input(g, NULL);
+}
+
+static void freeze_null(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_freeze(g, NULL);
+}
+
+static void resnet_null(gr_graph *g, const in *i)
+{
+    gr_resnet_model(g, NULL, i->x, NULL, NULL);
+}
+
+static void unet_base(gr_graph *g, const in *i)
+{
+    gr_unet_model(g, "net", i->x, (&(gr_unet){ .n_classes = 1, .base = -2 }));
+}
+
 static const wrong wrongs[] = {
+    { where_shapes, "does not broadcast with" },
+    { unsqueeze_null, "input 0 is NULL" },
+    { patchify_null, "patchify: its input is NULL" },
+    { dropout_null, "dropout: its input is NULL" },
+    { batch_norm_null, "batch_norm: its input is NULL" },
+    { labels_null, "cross_entropy: its input is NULL" },
+    { entropy_null, "neg_entropy: its input is NULL" },
+    { encoder_no_options, "encoder layer 'layers.3': the options are NULL" },
+    { encoder_activation, "encoder layer 'layers.3': unknown activation 9" },
+    { attention_no_options, "attention 'attn': 0 heads do not divide width 12" },
+    { attention_many, "attention: 9223372036854775807 heads of queries" },
+    { conv_far, "of f32 is too large" },
+    { buffer_type, "buffer 'seen' must be f32 or i64, not no type" },
+    { output_name, "an output needs a name" },
+    { input_name, "an input needs a name" },
+    { freeze_null, "freeze: its input is NULL" },
+    { resnet_null, "18, 34, 50, 101 or 152 layers, not 0" },
+    { unet_base, "U-Net 'net': input [2, 6, 6, 12], base -2" },
     { conv_flat, "convolution 'stem.conv': input [2, 12], expected at least 4 dimensions" },
     { conv_groups, "convolution 'c': 12 to 10 channels, kernel 3, 5 groups" },
     { conv_no_output, "convolution 'c': 12 to 0 channels" },

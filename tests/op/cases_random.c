@@ -57,6 +57,7 @@ ATTR(uniform, UNIFORM, GR_F32, -3, 5, 0, 0, 5, 1300);
 ATTR(uniform_f64, UNIFORM, GR_F64, -3, 5, 0, 0, 5, 70);
 ATTR(uniform_bf16, UNIFORM, GR_BF16, 0, 1, 0, 0, 5, 1300);
 ATTR(uniform_end, UNIFORM, GR_BF16, 0.5, 1, 0, 0, 5, 1300);
+ATTR(uniform_point, UNIFORM, GR_F32, 0.1, 0.1, 0, 0, 5, 70); /* 0.1 is more in f32 */
 ATTR(uniform_f16, UNIFORM, GR_F16, 0, 1, 0, 0, 5, 1300);
 ATTR(uniform_shared, UNIFORM, GR_F32, 0, 1, 0, 0, 3, 2000);
 ATTR(uniform_rows, UNIFORM, GR_F32, 0, 1, 0, 0, 15, 77);
@@ -97,6 +98,7 @@ static const driver_case cases[] = {
     RANDOM("uniform", uniform, 0), RANDOM("uniform f64", uniform_f64, 0),
     RANDOM("uniform bf16", uniform_bf16, DRIVER_EXACT),
     RANDOM("uniform bf16 up to the end", uniform_end, DRIVER_EXACT),
+    RANDOM("uniform from a number to itself", uniform_point, DRIVER_EXACT),
     RANDOM("uniform f16", uniform_f16, DRIVER_EXACT),
     RANDOM("uniform for all", uniform_shared, DRIVER_EXACT),
     RANDOM("uniform, rows of samples", uniform_rows, DRIVER_EXACT),

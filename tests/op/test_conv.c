@@ -3,7 +3,7 @@
  *
  *   shapes    random small geometry through every kernel of the three operators, f32, bf16
  *             and f16 (and gradients of weights in f32): against the reference, and the same
- *             bits on one and three threads
+ *             bits on one, two and three threads
  *   chunks    gradients of weights over many lines, likewise
  *   values    infinities, NaN, huge and tiny numbers come out of the AMX kernels as out of f32
  *             arithmetic; subnormal bf16, too
@@ -188,19 +188,22 @@ static void check_kernels(const problem *p, int op)
     void *want = run(p, op, ref, 1);
 
     for (const gr_kernel *k = p->node[op]->op->kernels; k != ref; k++) {
-        void *one = run(p, op, k, 1), *three;
+        void *one = run(p, op, k, 1);
 
         if (!one)
             continue;
         compare(p, op, k, one, want);
-        three = run(p, op, k, 3);
-        if (memcmp(one, three, n_bytes) != 0) {
-            describe(p, op, k->name);
-            fprintf(stderr, "other bits on three threads\n");
-            exit(1);
+        for (int n_threads = 2; n_threads <= 3; n_threads++) {
+            void *other = run(p, op, k, n_threads);
+
+            if (memcmp(one, other, n_bytes) != 0) {
+                describe(p, op, k->name);
+                fprintf(stderr, "other bits on %d threads\n", n_threads);
+                exit(1);
+            }
+            gr_free(other);
         }
         gr_free(one);
-        gr_free(three);
     }
     gr_free(want);
 }
@@ -246,16 +249,29 @@ static void check_shapes(void)
     }
 }
 
-/* Gradients of weights over several chunks of lines, the last of which goes straight into the
- * weight's order: f32, and bf16 with a weight of its own type and of f32. */
+/* Weights' gradients of many lines: several chunks, in parts that a thread does alone (two threads)
+ * or that all share (three): dense, in groups, and with taps that are merged into one line; then
+ * with sums so many that there is one part, whose last chunk goes straight into the weight. */
 static void check_chunks(void)
 {
-    for (int i = 0; i < 3; i++) {
-        problem p = { .opt = GR_CONV_INIT, .type = i ? GR_BF16 : GR_F32, .wide = i == 2 };
+    static const struct {
+        gr_shape x, w;
+        int stride, groups;
+    } of[] = {
+        { { 4, { 2, 40, 40, 64 } }, { 4, { 48, 64, 3, 3 } }, 1, 1 },
+        { { 4, { 2, 40, 40, 80 } }, { 4, { 48, 40, 3, 3 } }, 1, 2 },
+        { { 4, { 2, 90, 90, 3 } }, { 4, { 40, 3, 7, 7 } }, 2, 1 },
+        { { 4, { 1, 33, 33, 160 } }, { 4, { 160, 160, 3, 3 } }, 1, 1 },
+    };
+
+    for (int i = 0; i < 12; i++) {
+        problem p = { .opt = GR_CONV_INIT, .type = i % 3 ? GR_BF16 : GR_F32, .wide = i % 3 == 2 };
 
         p.opt.pad[0] = p.opt.pad[1] = 1;
-        p.x = GR_SHAPE(2, 40, 40, 64);
-        p.w = GR_SHAPE(48, 64, 3, 3);
+        p.opt.stride[0] = p.opt.stride[1] = of[i / 3].stride;
+        p.opt.groups = of[i / 3].groups;
+        p.x = of[i / 3].x;
+        p.w = of[i / 3].w;
         open_problem(&p);
         check_kernels(&p, 2);
         close_problem(&p);

@@ -76,6 +76,7 @@ static const struct {
     { "dropout", "the generator is ours: what it drops is what random draws" },
     { "constant", "its result is its attribute, bit for bit" },
     { "assign", "a copy" },
+    { "hold", "a copy: tests/step/test_guard.c" },
     { "accumulate", "a copy or a sum by itself: tests/step/test_ranks.c" },
     { "count_step", "counts" },
     { "scale_update", "doubles or halves" },

@@ -194,6 +194,16 @@ static void dump_meetings(void)
     test_dump("global", &c, 2);
 }
 
+static void dump_guard(void)
+{
+    gr_step_config c = base_config();
+
+    c.trace = trace_norm;
+    c.clip_norm = 1;
+    c.accumulate = 2;
+    test_dump("guard", &c, 1);
+}
+
 int main(void)
 {
     /* What fuses depends on the kernels that would run; the reference is everywhere. */
@@ -202,6 +212,7 @@ int main(void)
     dump_one_rank();
     dump_two_ranks();
     dump_meetings();
+    dump_guard();
     check_every_pass_seen();
     gr_text_fini(&seen);
     return 0;

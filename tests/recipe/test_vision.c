@@ -70,6 +70,8 @@ static void refused(void)
         { "model: {name: unet}\nmetrics: [auc]", "auc of masks" },
         { "classes: [a, b]\nmodel: {config: {num_classes: 3}}", "2 names for 3 classes" },
         { "postprocess: threshold", "for one logit" },
+        { "transform: {HFLIP: [2]}", "transform 1, 'HFLIP': a probability" },
+        { "transform: [TO_TENSOR, {BLURR: 3}]", "transform 2, 'BLURR': there is no such" },
         { "dataset: {name: pictures}", "dataset.name" },
         { "dataset: {name: folder}", "give this path or dataset.root_dir" },
     };

@@ -1,14 +1,14 @@
 /*
  * The MPI module from the inside: MPI as a whole (world.c), and wires over it (wire.c).
  *
- * (1) Nothing here waits in MPI without end once MPI has started: what is collective is begun,
- *     and looked at until a deadline. MPI_Init itself and MPI_Finalize do wait, as MPI has them.
+ * (1) Nothing here waits in MPI without end: what is collective is begun, and looked at until a
+ *     deadline. MPI_Init and MPI_Finalize cannot be begun only; a thread watches them (watch.h).
  * (2) All groups share one communicator; each has two tags of its own, one for heads and one for
  *     bytes. No group so needs a collective call of MPI to be made.
  * (3) After a failure MPI_Finalize is not called: it would wait for a rank that is dead or stopped.
  *     mpirun then ends what is left of the job.
  *
- * Threads: one; MPI is started with MPI_THREAD_FUNNELED.
+ * Threads: one; MPI is started with MPI_THREAD_FUNNELED. The one that watches calls nothing of MPI.
  */
 #ifndef GR_COMM_MPI_MPI_H
 #define GR_COMM_MPI_MPI_H
@@ -33,6 +33,7 @@ typedef struct mpi_world {
     mpi_card *cards; /* one per process; lives as long as this one does */
     int n_groups;    /* the next number of a group that this process may be in */
     int group;       /* of the group of all that was agreed on last */
+    int timeout_ms;  /* of the first group; MPI_Finalize gets as much */
     bool is_broken;  /* rule (3) */
 } mpi_world;
 

@@ -2,6 +2,7 @@
 #include "comm/mpi/mpi.h"
 
 #include "base/alloc.h"
+#include "comm/mpi/watch.h"
 #include "comm/tcp/tcp.h"
 
 #include <stdlib.h>
@@ -30,11 +31,32 @@ gr_status mpi_check(int rc, const char *what)
 /* Rule (3). Who leaves without it is not believed to have ended well. */
 static void end_mpi(void)
 {
+    const mpi_world *w = mpi_world_get();
     int is_over = 0;
+    mpi_watch *watch;
 
     MPI_Finalized(&is_over);
-    if (!is_over && !mpi_world_get()->is_broken)
-        MPI_Finalize();
+    if (is_over || w->is_broken)
+        return;
+    watch = mpi_watch_begin("MPI_Finalize, which waits until all ranks are done with MPI: one is "
+                            "still busy, stopped, or ended without it",
+                            gr_deadline_in_ms(w->timeout_ms));
+    MPI_Finalize();
+    mpi_watch_end(watch);
+}
+
+/* Rule (1). */
+static gr_status init_mpi(gr_deadline d)
+{
+    int level, rc;
+    mpi_watch *watch =
+        mpi_watch_begin("MPI_Init, which waits until all ranks of mpirun have started MPI", d);
+
+    rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+    mpi_watch_end(watch);
+    GR_TRY(mpi_check(rc, "MPI_Init"));
+    atexit(end_mpi);
+    return GR_OK;
 }
 
 /* Rule (1): until a collective call of MPI is done. */
@@ -62,14 +84,13 @@ static gr_status wait_until(MPI_Request *request, const char *what, gr_deadline 
 /* Once per process: MPI runs, and there is a communicator that is ours alone. */
 static gr_status start(mpi_world *w, gr_deadline d)
 {
-    int is_running = 0, level;
+    int is_running = 0;
     MPI_Request request;
 
+    w->timeout_ms = gr_deadline_left_ms(d);
     MPI_Initialized(&is_running);
-    if (!is_running) {
-        GR_TRY(mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "MPI_Init"));
-        atexit(end_mpi);
-    }
+    if (!is_running)
+        GR_TRY(init_mpi(d));
     MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &w->size);
     GR_TRY(mpi_check(MPI_Comm_idup(MPI_COMM_WORLD, &w->comm, &request), "MPI_Comm_idup"));

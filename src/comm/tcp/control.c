@@ -86,6 +86,7 @@ static gr_status lost(mesh *m, int peer, int error)
     m->peers[peer].control = -1;
     if (m->peers[peer].left)
         return GR_OK;
+    GR_TRY(mesh_read_rest(m, peer));
     if (error == 0 || error == ECONNRESET || error == EPIPE)
         return gr_fail(GR_ERR_PEER, "%s died: its connection ended", name);
     return gr_fail(GR_ERR_PEER, "%s is lost: its host has not answered for %d s (%s)", name,

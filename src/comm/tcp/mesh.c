@@ -121,6 +121,29 @@ static gr_status stream_ended(mesh *m, mesh_stream *s, gr_status st)
     return mesh_control_move(m, s->peer, &moved);
 }
 
+gr_status mesh_read_rest(mesh *m, int peer)
+{
+    bool is_ring = m->peers[peer].out_ring != NULL;
+
+    for (int i = 0; i < (is_ring ? 1 : m->n_streams); i++) {
+        mesh_stream *s = &m->peers[peer].streams[i];
+        gr_pipe p = { s, is_ring ? mesh_ring_write : socket_write,
+                      is_ring ? mesh_ring_read : socket_read };
+        bool moved = is_ring || s->fd >= 0;
+
+        while (moved) {
+            gr_status st;
+
+            moved = false;
+            st = gr_stream_in(&s->stream, &p, &m->wire, peer, &moved);
+            if (st == GR_ERR_ARG)
+                return st;
+            moved = moved && st == GR_OK;
+        }
+    }
+    return GR_OK;
+}
+
 /* Has the sender met with a failure? */
 static gr_status check_lent(mesh *m, mesh_stream *s)
 {

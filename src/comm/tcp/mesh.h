@@ -131,6 +131,9 @@ gr_status mesh_connect(mesh *m, int listener, const uint8_t *token, gr_deadline 
 
 /* control.c */
 void mesh_tell(gr_wire *w, int peer, const gr_head *f, const char *text);
+/* mesh.c: what a lost rank has sent and nobody has read yet. GR_ERR_ARG when that was another call
+ * than this rank's: then this is why it is lost, or the others wait. */
+gr_status mesh_read_rest(mesh *m, int peer) GR_MUST_CHECK;
 /* Reads and writes what can be; GR_ERR_PEER when the rank is lost. */
 gr_status mesh_control_move(mesh *m, int peer, bool *moved) GR_MUST_CHECK;
 void mesh_control_prepare(int fd);

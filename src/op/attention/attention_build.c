@@ -38,7 +38,7 @@ static gr_value *cut_heads(const request *r, gr_value *v, int64_t heads)
 }
 
 /* Heads that were not named follow from the shapes. */
-static void set_heads(request *r)
+static bool set_heads(request *r)
 {
     gr_shape q = gr_value_shape(r->q), k = gr_value_shape(r->k);
 
@@ -48,6 +48,12 @@ static void set_heads(request *r)
         r->o.kv_heads = r->packing == GR_ATTENTION_KV ? k.dim[2] / 2 : k.dim[2];
     if (r->o.kv_heads == 0)
         r->o.kv_heads = r->o.heads;
+    if (r->o.heads >= 0 && r->o.kv_heads >= 0 && r->o.heads <= INT32_MAX &&
+        r->o.kv_heads <= INT32_MAX)
+        return true;
+    gr_graph_fail(r->g, r->site, "attention: %lld heads of queries and %lld of keys",
+                  (long long)r->o.heads, (long long)r->o.kv_heads);
+    return false;
 }
 
 static void set_windows(const request *r, gr_attention_attr *at)
@@ -97,7 +103,8 @@ static gr_value *build(request *r)
     gr_value *src[3], *y;
     gr_shape s;
 
-    set_heads(r);
+    if (!set_heads(r))
+        return NULL;
     if (r->packing == GR_ATTENTION_QKV) {
         src[0] = src[1] = src[2] = cut_heads(r, r->q, r->o.heads + 2 * r->o.kv_heads);
     } else {

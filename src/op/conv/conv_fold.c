@@ -13,15 +13,31 @@
 typedef struct job {
     const gr_fold_plan *f;
     const gr_launch *l;
-    int64_t group, lo, n_lines; /* of the chunk */
-    bool first;
-    atomic_bool unfit; /* set by any slice; read when all are done */
-    gr_deal deal;      /* blocks of sums */
+    char *work;        /* of those that share a chunk */
+    int64_t group, lo; /* of the chunk */
+    int part;
+    bool first;         /* chunk of the part */
+    atomic_bool *unfit; /* set by any slice; read when all are done */
+    gr_deal deal;       /* blocks of sums; parts */
 } job;
 
 static void *work_at(const job *j, size_t at)
 {
-    return (char *)j->l->work + at;
+    return j->work + at;
+}
+
+static void set_unfit(const job *j)
+{
+    atomic_store_explicit(j->unfit, true, memory_order_relaxed);
+}
+
+/* By all threads, or by the one whose part it is. */
+static void share(job *j, gr_pool_fn *slice, int n_slices)
+{
+    if (j->f->alone)
+        slice(j, 0, 1);
+    else
+        gr_pool_run(j->l->pool, slice, j, n_slices);
 }
 
 /* n elements, widened to f32 unless bf16 is wanted. */
@@ -156,7 +172,7 @@ static void line_slice(void *arg, int slice, int n_slices)
     for (int64_t i = 0; i < f->y_panels && f->isa->line_unit > 1 && lo < hi; i++)
         fit = pack_y_panel(j, i, lo, hi) && fit;
     if (!fit)
-        atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+        set_unfit(j);
 }
 
 static void panel_slice(void *arg, int slice, int n_slices)
@@ -167,14 +183,22 @@ static void panel_slice(void *arg, int slice, int n_slices)
     gr_pool_cut(j->f->y_panels, 1, slice, n_slices, &lo, &hi);
     for (int64_t i = lo; i < hi; i++)
         if (!pack_y_panel(j, i, 0, j->f->chunk))
-            atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+            set_unfit(j);
 }
 
 /* ---- sums ---- */
 
+static float *part_sums_at(const job *j, int part, int64_t tap, int64_t o)
+{
+    const gr_fold_plan *f = j->f;
+
+    return (float *)((char *)j->l->work + f->at_sums + (size_t)part * f->part_bytes) +
+           (tap * f->co + o) * f->run;
+}
+
 static float *sums_at(const job *j, int64_t tap, int64_t o)
 {
-    return (float *)work_at(j, j->f->at_sums) + (tap * j->f->co + o) * j->f->run;
+    return part_sums_at(j, j->part, tap, o);
 }
 
 /* Everything but where the sums go. */
@@ -261,6 +285,21 @@ static void put_scattered(const job *j, int64_t o, float *row)
     }
 }
 
+/* Adds the sums of the other parts to those of the first. */
+static void join_parts(const job *j, int64_t o)
+{
+    const gr_fold_plan *f = j->f;
+
+    for (int part = 1; part < f->n_parts; part++)
+        for (int t = 0; t < f->grid->n_taps; t++) {
+            const float *more = part_sums_at(j, part, t, o);
+            float *sums = part_sums_at(j, 0, t, o);
+
+            for (int64_t r = 0; r < f->g.run; r++)
+                sums[r] += more[r];
+        }
+}
+
 /* All of output channel o; false: a number is not finite. */
 static bool put_row(const job *j, int64_t o, float *row)
 {
@@ -281,8 +320,8 @@ static void put_slice(void *arg, int slice, int n_slices)
     job *j = arg;
     const gr_fold_plan *f = j->f;
     const int64_t n = f->g.group_at / f->co;
-    float *scratch = (float *)((char *)work_at(j, f->at_slices) + (size_t)slice * f->slice_bytes +
-                               sizeof(float) * (size_t)GR_FOLD_SUM_ELEMS);
+    const size_t apart = f->alone ? f->team_bytes : f->slice_bytes;
+    float *scratch = (float *)work_at(j, f->at_slices + (size_t)slice * apart) + GR_FOLD_SUM_ELEMS;
     bool fit = true;
     int64_t lo, hi;
 
@@ -290,6 +329,7 @@ static void put_slice(void *arg, int slice, int n_slices)
     for (int64_t o = lo; o < hi; o++) {
         int64_t at = (j->group * f->co + o) * n;
 
+        join_parts(j, o);
         if (f->type_w == GR_F32) {
             fit = put_row(j, o, (float *)j->l->out[0] + at) && fit;
         } else {
@@ -298,7 +338,7 @@ static void put_slice(void *arg, int slice, int n_slices)
         }
     }
     if (!fit && !f->low)
-        atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+        set_unfit(j);
 }
 
 /* ---- the last chunk ---- */
@@ -378,7 +418,7 @@ static void pair_slice(void *arg, int slice, int n_slices)
         }
     f->isa->end();
     if (!fit && !f->low)
-        atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+        set_unfit(j);
 }
 
 /* ---- all of it ---- */
@@ -389,10 +429,42 @@ static void run_blocks(job *j)
     const gr_fold_plan *f = j->f;
     const bool by_pairs = f->at_once && is_last(j);
     const int64_t n = f->x_panels * f->y_panels * (by_pairs ? 1 : f->grid->n_taps);
-    const int n_hands = gr_deal_hands(n, gr_pool_size(j->l->pool));
+    const int n_hands = f->alone ? 1 : gr_deal_hands(n, gr_pool_size(j->l->pool));
 
     gr_deal_open(&j->deal, n, gr_max64(n / (PIECES * n_hands), 1), n_hands);
-    gr_pool_run(j->l->pool, by_pairs ? pair_slice : block_slice, j, n_hands);
+    share(j, by_pairs ? pair_slice : block_slice, n_hands);
+}
+
+static void run_part(job *j, int part)
+{
+    const gr_fold_plan *f = j->f;
+    const int n_threads = gr_pool_size(j->l->pool);
+    int64_t chunk = part * f->n_chunks / f->n_parts;
+
+    j->part = part;
+    j->first = true;
+    for (; chunk < (part + 1) * f->n_chunks / f->n_parts; chunk++) {
+        j->lo = chunk * f->chunk;
+        share(j, line_slice, n_threads);
+        if (f->isa->line_unit == 1)
+            share(j, panel_slice, n_threads);
+        run_blocks(j);
+        j->first = false;
+    }
+}
+
+/* Whole parts, in buffers of the slice's own. */
+static void part_slice(void *arg, int slice, int n_slices)
+{
+    job *all = arg;
+    job own = { .f = all->f, .l = all->l, .group = all->group, .unfit = all->unfit };
+    int64_t lo, hi;
+
+    (void)n_slices;
+    own.work = all->work + (size_t)slice * all->f->team_bytes;
+    while (gr_deal_take(&all->deal, slice, &lo, &hi))
+        for (; lo < hi; lo++)
+            run_part(&own, (int)lo);
 }
 
 static void run_group(job *j)
@@ -400,22 +472,24 @@ static void run_group(job *j)
     const gr_fold_plan *f = j->f;
     const int n_threads = gr_pool_size(j->l->pool);
 
-    j->first = true;
-    for (j->lo = 0; j->lo < f->grid->n_lines; j->lo += f->chunk) {
-        gr_pool_run(j->l->pool, line_slice, j, n_threads);
-        if (f->isa->line_unit == 1)
-            gr_pool_run(j->l->pool, panel_slice, j, n_threads);
-        run_blocks(j);
-        j->first = false;
+    if (f->alone) {
+        gr_deal_open(&j->deal, f->n_parts, 1, n_threads);
+        gr_pool_run(j->l->pool, part_slice, j, n_threads);
+    } else {
+        for (int part = 0; part < f->n_parts; part++)
+            run_part(j, part);
     }
-    if (!f->at_once)
+    if (!f->at_once) {
+        j->part = 0;
         gr_pool_run(j->l->pool, put_slice, j, n_threads);
+    }
 }
 
 gr_status gr_conv_fold_run(const gr_launch *l)
 {
     const gr_fold_plan *f = l->data;
-    job j = { .f = f, .l = l };
+    atomic_bool unfit = false;
+    job j = { .f = f, .l = l, .work = l->work, .unfit = &unfit };
 
     if (gr_shape_count(&l->node->out[0].shape) == 0)
         return GR_OK;
@@ -425,7 +499,7 @@ gr_status gr_conv_fold_run(const gr_launch *l)
     }
     for (; j.group < f->d.groups; j.group++)
         run_group(&j);
-    if (f->other && atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
+    if (f->other && atomic_load_explicit(&unfit, memory_order_relaxed)) {
         gr_launch again = *l;
 
         again.data = f->other;

@@ -5,14 +5,15 @@
  *
  * y is laid out like the result lines, with zeros where there is no result. Then
  *
- *     for each chunk of lines:
+ *     for each part, a stretch of chunks, for each chunk of lines:
  *         x and y are copied to dense lines, and packed from there          (threads, by lines)
  *         for each panel of x channels, panel of y channels, tap:
- *             block of sums, added to those of earlier chunks               (threads, dealt)
- *     sums are put into the weight's order
+ *             block of sums, added to those of the part's earlier chunks    (threads, dealt)
+ *     sums of the parts are added and put into the weight's order
  *
  * Steps in which y or a tap's lines are all zeros are left out. Threads share the blocks of a
- * chunk, never a sum: bits do not depend on their number. Zeros in y meet pixels that are not
+ * chunk, never a sum; or, with few threads, each does whole parts alone. What is added to what
+ * depends on the shapes only: bits do not depend on the number of threads. Zeros in y meet pixels that are not
  * theirs, so one infinite number in x makes more of the sums NaN than the definition does; none of
  * them is finite in either case.
  */

@@ -9,6 +9,7 @@
 #define MOST_CHUNK  4096
 #define CHUNK_BYTES ((int64_t)1 << 20) /* of more lines, if all panels are no larger */
 #define SUM_BYTES   ((size_t)GR_FOLD_SUM_ELEMS * sizeof(float))
+#define MOST_PARTS  8  /* a power of 2 */
 #define MOST_TAPS   16 /* that are turned into the weight's order by transposing */
 
 /* Of a line, as blocks of sums read it, with all its channels. */
@@ -22,20 +23,50 @@ static int64_t line_bytes(const gr_fold_plan *f)
     return f->grid->n_planes * x + f->y_panels * isa->y_bytes(f->low, unit) / unit;
 }
 
+static int64_t sum_bytes(const gr_fold_plan *f)
+{
+    return f->grid->n_taps * f->co * f->run * (int64_t)sizeof(float);
+}
+
+/* Threads that share a chunk read what others packed, which costs them more than a core's own
+ * lines do. With many lines and few sums each packs for itself. The number of parts decides bits,
+ * so it depends on the shapes alone. */
+static int choose_parts(const gr_fold_plan *f, int64_t n_chunks)
+{
+    const int64_t packed = f->grid->n_lines * line_bytes(f);
+    const int64_t most = gr_min64(packed / gr_max64(2 * sum_bytes(f), 1), n_chunks);
+    int n = MOST_PARTS;
+
+    while (n > gr_max64(most, 1))
+        n /= 2;
+    return n;
+}
+
+/* As few chunks as the caches allow, and as many in each part. */
+static void choose_chunks(gr_fold_plan *f)
+{
+    const int64_t n_lines = f->grid->n_lines, unit = f->isa->line_unit;
+    const int64_t wish = CHUNK_BYTES / gr_max64(line_bytes(f), 1); /* 0: there are no channels */
+    const int64_t most = gr_min64(gr_max64(wish, LEAST_CHUNK), MOST_CHUNK);
+    int64_t n = gr_max64(gr_div_up(n_lines, most), 1);
+
+    f->n_parts = choose_parts(f, n);
+    n = gr_div_up(n, f->n_parts) * f->n_parts;
+    f->chunk = gr_max64(gr_div_up(gr_div_up(n_lines, n), unit), 1) * unit;
+    f->n_chunks = gr_div_up(n_lines, f->chunk);
+    while (f->n_parts > gr_max64(f->n_chunks, 1)) /* whole units may have left fewer */
+        f->n_parts /= 2;
+}
+
 static void choose_sizes(gr_fold_plan *f)
 {
     const gr_conv_grid *g = f->grid;
-    int64_t unit = f->isa->line_unit, most;
 
     f->run = gr_div_up(f->g.run, GR_FOLD_RUN) * GR_FOLD_RUN;
     f->co = f->d.co / f->d.groups;
     f->x_panels = f->run / GR_FOLD_RUN;
     f->y_panels = gr_div_up(f->co, f->isa->rows);
-    most = CHUNK_BYTES / gr_max64(line_bytes(f), 1); /* 0: there are no channels */
-    most = gr_min64(gr_max64(most, LEAST_CHUNK), MOST_CHUNK);
-    f->n_chunks = gr_div_up(g->n_lines, most);
-    f->chunk = gr_max64(gr_div_up(gr_div_up(g->n_lines, gr_max64(f->n_chunks, 1)), unit), 1) * unit;
-    f->n_chunks = gr_div_up(g->n_lines, f->chunk);
+    choose_chunks(f);
     f->pad = gr_max64(f->isa->ahead, 0);
     f->n_x = f->chunk + g->hi - g->lo + f->pad;
     f->y_bytes = f->isa->y_bytes(f->low, f->chunk);
@@ -68,25 +99,37 @@ static void lay_out_slices(gr_fold_plan *f)
             gr_round_up((size_t)(f->g.group_at / gr_max64(f->co, 1)) * sizeof(float), 64);
 }
 
-static void lay_out(gr_fold_plan *f, int n_threads)
+/* What the `n_slices` threads have that share a chunk. */
+static void lay_out_team(gr_fold_plan *f, int n_slices)
 {
     const gr_conv_grid *g = f->grid;
     const int64_t elem = f->low ? 2 : (int64_t)sizeof(float);
     size_t at = 0;
 
-    f->n_dense = f->n_x + (n_threads - 1) * f->pad;
+    f->n_dense = f->n_x + (n_slices - 1) * f->pad;
     f->at_dense_x = take(&at, g->n_planes * f->n_dense * f->run * elem);
     f->at_dense_y = take(&at, f->chunk * f->co * elem + 64);
     f->at_x = take(&at, g->n_planes * f->x_panels * f->x_bytes);
     f->at_y = take(&at, f->y_panels * f->y_bytes);
-    f->at_once = gr_fold_is_regular(f) && f->x_panels * f->y_panels >= 2 * n_threads;
-    f->at_sums = at;
-    if (!f->at_once || f->n_chunks > 1)
-        take(&at, g->n_taps * f->co * f->run * (int64_t)sizeof(float));
     f->at_places = take(&at, f->chunk * (int64_t)sizeof(int64_t));
     f->at_slices = at;
     lay_out_slices(f);
-    f->n_bytes = at + f->slice_bytes * (size_t)n_threads;
+    f->team_bytes = at + f->slice_bytes * (size_t)n_slices;
+}
+
+static void lay_out(gr_fold_plan *f, int n_threads)
+{
+    int n_slices;
+
+    f->alone = f->n_parts > 1 && (f->n_parts % n_threads == 0 || f->n_parts >= 4 * n_threads);
+    n_slices = f->alone ? 1 : n_threads;
+    f->at_once =
+        gr_fold_is_regular(f) && f->n_parts == 1 && f->x_panels * f->y_panels >= 2 * n_threads;
+    lay_out_team(f, n_slices);
+    f->at_sums = f->team_bytes * (size_t)(n_threads / n_slices);
+    if (!f->at_once || f->n_chunks > 1)
+        f->part_bytes = gr_round_up((size_t)sum_bytes(f), 64);
+    f->n_bytes = f->at_sums + f->part_bytes * (size_t)f->n_parts;
 }
 
 void gr_conv_fold_release(void *data)

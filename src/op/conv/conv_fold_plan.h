@@ -16,6 +16,8 @@ typedef struct gr_fold_plan {
     bool low;
     int64_t chunk, n_x; /* lines of y and of a plane of x in a chunk */
     int64_t n_chunks;
+    int n_parts;     /* stretches of chunks with sums of their own, added at the end */
+    bool alone;      /* a part is one thread's work, with buffers of its own */
     int64_t pad;     /* lines between what threads make of dense x: a thread's own last ones */
     int64_t n_dense; /* of a plane, with them */
     bool at_once;    /* the last chunk's sums go straight into the weight */
@@ -23,7 +25,9 @@ typedef struct gr_fold_plan {
     int64_t run, co; /* of a group; run padded to GR_FOLD_RUN */
     int64_t x_panels, y_panels;
     int64_t x_bytes, y_bytes; /* of a packed panel */
-    size_t at_dense_x, at_dense_y, at_x, at_y, at_sums, at_places, at_slices, slice_bytes;
+    size_t at_dense_x, at_dense_y, at_x, at_y, at_places, at_slices, slice_bytes;
+    size_t team_bytes;          /* all these: of the threads that share a chunk */
+    size_t at_sums, part_bytes; /* behind the teams' buffers */
     size_t n_bytes;
     struct gr_fold_plan *other;
 } gr_fold_plan;

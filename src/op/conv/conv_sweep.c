@@ -34,6 +34,7 @@ typedef struct sweep {
     int64_t pass; /* channels */
     int64_t n_passes, n_panels;
     int64_t n_cuts;   /* chunks of lines at least */
+    int64_t even;     /* of so many, if lines are cut: as many for each thread */
     int64_t n_chunks; /* of all grids and groups */
     bool by_panel;    /* dealt are panels of chunks, pass after pass; else whole chunks */
     int n_hands;
@@ -83,6 +84,7 @@ static void choose_cuts(sweep *s, int n_threads)
     for (int i = 0; i < s->g.n; i++)
         n_lines = gr_max64(n_lines, s->g.grids[i].n_lines);
     s->by_panel = s->n_passes == 1 || s->type_y == GR_F32;
+    s->even = n_lines >= LEAST_LINES * n_threads ? n_threads : 1;
     if (n_threads == 1)
         s->n_cuts = 1;
     else if (n_lines >= LEAST_LINES * n_threads || !s->by_panel)
@@ -96,12 +98,13 @@ static gr_status plan_grid(sweep *s, int i)
 {
     const gr_conv_grid *g = &s->g.grids[i];
     grid_plan *p = &s->plans[i];
-    int64_t halo = g->hi - g->lo, lines = s->isa->lines, fits;
+    int64_t halo = g->hi - g->lo, lines = s->isa->lines, fits, n;
 
     fits = SOURCE_BYTES / gr_max64(g->n_planes * s->isa->line_bytes(s->low, s->pass), 1);
-    p->chunk = gr_max64(fits - halo, gr_max64(halo, LEAST_LINES));
-    p->chunk = gr_min64(p->chunk, gr_max64(gr_div_up(g->n_lines, s->n_cuts), 1));
-    p->chunk = gr_div_up(p->chunk, lines) * lines;
+    fits = gr_max64(fits - halo, gr_max64(halo, LEAST_LINES));
+    n = gr_max64(gr_div_up(g->n_lines, fits), s->n_cuts);
+    n = gr_div_up(n, s->even) * s->even;
+    p->chunk = gr_div_up(gr_max64(gr_div_up(g->n_lines, n), 1), lines) * lines;
     p->n_chunks = gr_div_up(g->n_lines, p->chunk) * s->d.groups;
     s->n_chunks += p->n_chunks;
     p->n_packed = p->chunk + halo;

@@ -213,7 +213,7 @@ gr_value *gr_dice_at(const char *site, gr_graph *g, gr_value *logits, gr_value *
     static const gr_program sigmoid = { .n_src = 1, .n_instr = 1, .instr = { ONE(SIGMOID, 0) } };
     gr_value *p = gr_loss_map(site, g, &logits, &sigmoid), *y, *v[3];
 
-    if (!p || !target)
+    if (!p || !gr_graph_given(g, site, "dice", target))
         return NULL;
     y = gr_cast_at(site, g, target, p->dtype);
     v[0] = by_class(site, g, gr_map2_at(site, g, "mul", p, y));
@@ -282,7 +282,7 @@ gr_value *gr_jpeg_mse_at(const char *site, gr_graph *g, gr_value *a, gr_value *b
     gr_shape s = gr_value_shape(a);
     gr_value *d, *part[4];
 
-    if (!a || !b)
+    if (!gr_graph_given(g, site, "jpeg_mse", a) || !gr_graph_given(g, site, "jpeg_mse", b))
         return NULL;
     if (s.n_dims != 4 || s.dim[3] != 3 || quality < 1 || quality > 100) {
         char text[GR_SHAPE_TEXT];

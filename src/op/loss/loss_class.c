@@ -12,7 +12,8 @@ static bool as_rows(const char *site, gr_graph *g, gr_value **logits, gr_value *
     gr_shape x = gr_value_shape(*logits), y = gr_value_shape(*labels), lead = x;
     char text[2][GR_SHAPE_TEXT];
 
-    if (!*logits || !*labels)
+    if (!gr_graph_given(g, site, "cross_entropy", *logits) ||
+        !gr_graph_given(g, site, "cross_entropy", *labels))
         return false;
     lead.n_dims--;
     if (x.n_dims < 1 || !gr_shape_equal(&lead, &y)) {
@@ -30,6 +31,12 @@ static bool as_rows(const char *site, gr_graph *g, gr_value **logits, gr_value *
     return *logits && *labels;
 }
 
+/* What options left out are. */
+static gr_cross_entropy_options options_of(const gr_cross_entropy_options *o)
+{
+    return o ? *o : (gr_cross_entropy_options)GR_CROSS_ENTROPY_INIT;
+}
+
 /* One loss per row. */
 static gr_value *rows_of(const char *site, gr_graph *g, gr_value *logits, gr_value *labels,
                          const gr_cross_entropy_options *o)
@@ -44,12 +51,13 @@ static gr_value *rows_of(const char *site, gr_graph *g, gr_value *logits, gr_val
 gr_value *gr_cross_entropy_each_at(const char *site, gr_graph *g, gr_value *logits,
                                    gr_value *labels, const gr_cross_entropy_options *o)
 {
+    const gr_cross_entropy_options all = options_of(o);
     gr_shape shape = gr_value_shape(labels);
     gr_value *loss;
 
     if (!as_rows(site, g, &logits, &labels))
         return NULL;
-    loss = rows_of(site, g, logits, labels, o);
+    loss = rows_of(site, g, logits, labels, &all);
     return loss && shape.n_dims != 1 ? gr_reshape_at(site, g, loss, shape) : loss;
 }
 
@@ -74,15 +82,16 @@ gr_value *gr_cross_entropy_parts_at(const char *site, gr_graph *g, gr_value *log
                                     gr_value *labels, const gr_cross_entropy_options *o,
                                     gr_value **count)
 {
+    const gr_cross_entropy_options all = options_of(o);
     gr_value *loss;
 
     *count = NULL;
     if (!as_rows(site, g, &logits, &labels))
         return NULL;
-    loss = rows_of(site, g, logits, labels, o);
+    loss = rows_of(site, g, logits, labels, &all);
     if (!loss)
         return NULL;
-    *count = count_of(site, g, labels, o, gr_value_dtype(loss));
+    *count = count_of(site, g, labels, &all, gr_value_dtype(loss));
     return gr_reduce_at(site, g, "sum", loss, GR_AXES_ALL, false);
 }
 
@@ -97,10 +106,11 @@ gr_value *gr_cross_entropy_mean_at(const char *site, gr_graph *g, gr_value *logi
 gr_value *gr_soft_cross_entropy_each_at(const char *site, gr_graph *g, gr_value *logits,
                                         gr_value *target)
 {
-    gr_value *y = logits ? gr_log_softmax_at(site, g, logits, -1) : NULL;
+    gr_value *y;
 
-    if (!y)
+    if (!gr_graph_given(g, site, "soft_cross_entropy", logits))
         return NULL;
+    y = gr_log_softmax_at(site, g, logits, -1);
     y = gr_map2_at(site, g, "mul", y, target);
     if (!y)
         return NULL;
@@ -116,9 +126,12 @@ gr_value *gr_neg_entropy_at(const char *site, gr_graph *g, gr_value *logits)
         .n_instr = 2,
         .instr = { { GR_FN_EXP, { 0, -1, -1 }, 0 }, { GR_FN_MUL, { 0, 1, -1 }, 0 } },
     };
-    gr_value *lp = logits ? gr_log_softmax_at(site, g, logits, -1) : NULL;
-    gr_value *y = lp ? gr_loss_map(site, g, &lp, &program) : NULL;
+    gr_value *lp, *y;
 
+    if (!gr_graph_given(g, site, "neg_entropy", logits))
+        return NULL;
+    lp = gr_log_softmax_at(site, g, logits, -1);
+    y = gr_loss_map(site, g, &lp, &program);
     return y ? gr_reduce_at(site, g, "sum", y, GR_AXIS(y->shape.n_dims - 1), false) : NULL;
 }
 

@@ -48,10 +48,11 @@ static gr_value *add_one(const char *site, gr_graph *g, gr_scalar_fn fn, gr_valu
     gr_program p = { .dtype = result_dtype(fn, t), .n_src = n_src, .n_instr = 1 };
 
     p.instr[0] = (gr_instr){ .fn = (int16_t)fn, .reg = { -1, -1, -1 } };
+    for (int i = 0; i < n_src; i++)
+        p.instr[0].reg[i] = (int16_t)i;
     for (int i = 0; i < n_src; i++) {
         gr_shape s = gr_value_shape(src[i]);
 
-        p.instr[0].reg[i] = (int16_t)i;
         if (!gr_map_broadcast(&p.shape, &s))
             break;
     }
@@ -196,7 +197,7 @@ gr_value *gr_pow_at(const char *site, gr_graph *g, gr_value *a, double k)
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (k == known[i].k)
             return gr_map1_at(site, g, known[i].fn, a);
-    return k == 1 ? a : gr_mapk_at(site, g, "pow", a, k);
+    return k == 1 && a ? a : gr_mapk_at(site, g, "pow", a, k);
 }
 
 gr_value *gr_scale_shift_at(const char *site, gr_graph *g, gr_value *x, gr_value *scale,

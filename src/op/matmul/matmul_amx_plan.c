@@ -23,13 +23,15 @@
 #define K_MAX      1024               /* longest pass: a panel is 192 KiB */
 #define K_LOW      512                /* of bf16, if there must be several: a panel stays in L1 */
 
-/* Cycles of a step of k: packing a panel to hold, packing one that passes, and 32 x 32
- * products. A whole product below the last runs in one thread. */
-#define HOLD_CYCLES  512
-#define PASS_CYCLES  128
-#define F32_CYCLES   384
-#define BF16_CYCLES  64
-#define LEAST_CYCLES 20000
+/* Cycles of a step of k: packing a panel to hold, what a panel that passes costs beside its
+ * products (its packing is not all hidden, nor its way into L1), and 32 x 32 products. */
+typedef struct step_cycles {
+    double hold, pass, product;
+} step_cycles;
+
+static const step_cycles f32_cycles = { 512, 384, 384 }, bf16_cycles = { 400, 256, 64 };
+
+#define LEAST_CYCLES 20000 /* a whole product below runs in one thread */
 
 /* Cycles, fitted to what bench/gemm measures: 16 for a tile product, half a one for a
  * number that is packed; 26 multiply-adds in one by the AVX-512 kernel, which has to widen
@@ -89,14 +91,14 @@ static void choose_sides(gr_amx_plan *p, const gr_matmul_attr *at)
 }
 
 /* What a hand does, in cycles per step of k, when blocks of h panels are held: it packs each
- * block that it meets, and its panels pass by. Packing those is mostly hidden. */
+ * block that it meets, and its panels pass by. */
 static double hand_cycles(const gr_amx_plan *p, int64_t h, int64_t n_held, int n_threads)
 {
     const double items = (double)(p->d.batch * gr_div_up(n_held, h) * p->n_panels) / n_threads;
     const double blocks = ceil(items / (double)p->n_panels);
+    const step_cycles *c = p->is_f32 ? &f32_cycles : &bf16_cycles;
 
-    return blocks * (double)h * HOLD_CYCLES +
-           items * ((double)h * (p->is_f32 ? F32_CYCLES : BF16_CYCLES) + PASS_CYCLES);
+    return blocks * (double)h * c->hold + items * ((double)h * c->product + c->pass);
 }
 
 static void choose_blocks(gr_amx_plan *p, int64_t panel_bytes, int n_threads)

@@ -226,7 +226,7 @@ gr_value *gr_batch_norm_at(const char *site, gr_graph *g, gr_value *x, const gr_
     bool use_batch = !a->running_mean || (g->training && !a->frozen);
     gr_status st;
 
-    if (!x || g->status != GR_OK)
+    if (!gr_graph_given(g, site, "batch_norm", x))
         return NULL;
     if (use_batch && g->training && g->sync_norm)
         k.sync = layer_name(&k, a);
@@ -282,7 +282,7 @@ gr_value *gr_group_norm_at(const char *site, gr_graph *g, gr_value *x, int64_t n
     norm k = { .g = g, .site = site, .x = x, .weight = weight, .bias = bias, .eps = eps };
     gr_status st;
 
-    if (!x || g->status != GR_OK)
+    if (!gr_graph_given(g, site, "group_norm", x))
         return NULL;
     k.n_groups = n_groups;
     st = check_vectors(&k);

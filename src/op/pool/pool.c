@@ -33,11 +33,12 @@ static gr_status resolve_axis(gr_pool_attr *at, int a)
     if (w->padding[a] > span / 2)
         return gr_fail(GR_ERR_ARG, "padding %lld is more than half a window of %lld",
                        (long long)w->padding[a], (long long)span);
-    room = at->in[a] + 2 * w->padding[a] - span;
+    /* Rounded up, less than a stride may be missing for the first window: it is cut, too. */
+    room = at->in[a] + 2 * w->padding[a] - span + (w->ceil_mode ? w->stride[a] - 1 : 0);
     if (room < 0 || at->in[a] < 1)
         return gr_fail(GR_ERR_ARG, "a window of %lld does not fit %lld with padding %lld",
                        (long long)span, (long long)at->in[a], (long long)w->padding[a]);
-    at->out[a] = (room + (w->ceil_mode ? w->stride[a] - 1 : 0)) / w->stride[a] + 1;
+    at->out[a] = room / w->stride[a] + 1;
     if ((at->out[a] - 1) * w->stride[a] >= at->in[a] + w->padding[a])
         at->out[a]--;
     return GR_OK;

@@ -220,7 +220,9 @@ static gr_value *drop(const char *site, gr_graph *g, gr_value *x, double p, bool
 {
     gr_dropout_attr at;
 
-    if (!x || p == 0 || (p > 0 && p <= 1 && !gr_is_training(g)))
+    if (!gr_graph_given(g, site, by_sample ? "drop_path" : "dropout", x))
+        return NULL;
+    if (p == 0 || (p > 0 && p < 1 && !gr_is_training(g)))
         return x;
     memset(&at, 0, sizeof(at));
     at.p = p;

@@ -24,9 +24,9 @@ double gr_random_most(const gr_random_attr *at)
     double back = (at->b - at->a) * ldexp(1, -gr_random_bits(at->dtype));
     double most = rounded(at->b - back, at->dtype);
 
-    for (; most >= at->b && most > at->a; back *= 2)
+    for (; back > 0 && most >= at->b && most > at->a; back *= 2)
         most = rounded(at->b - 2 * back, at->dtype);
-    return most > at->a ? most : at->a;
+    return most > at->a && most < at->b ? most : at->a;
 }
 
 static double uniform_of(const gr_random_attr *at, uint32_t x)

@@ -1,7 +1,8 @@
 /*
  * The taps of averages and of resizing along one axis. The formulas are PyTorch's:
- * `nearest` multiplies in f32 as it does, so that the same pixels are picked; positions
- * of the others are computed in f64, which is nearer to the formula than its f32.
+ * both kinds of `nearest` multiply in f32 as it does on images whose channels are last, so
+ * that the same pixels are picked; positions of the others are computed in f64, which is nearer to
+ * the formula than its f32.
  */
 #include "op/resample/resample.h"
 
@@ -69,7 +70,7 @@ static int64_t nearest(int64_t o, int64_t in, int64_t n, bool is_exact)
     const float scale = (float)in / (float)n;
 
     if (is_exact)
-        return clamp((int64_t)floor(((double)o + 0.5) * (double)scale), in);
+        return clamp((int64_t)floorf(((float)o + 0.5f) * scale), in);
     if (n == in)
         return o;
     if (n == 2 * in)

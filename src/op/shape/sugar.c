@@ -42,7 +42,7 @@ gr_value *gr_unsqueeze_at(const char *site, gr_graph *g, gr_value *a, int axis)
                       gr_shape_text(&s, text, sizeof(text)), axis);
         return NULL;
     }
-    for (int d = 0; d < s.n_dims + 1 && d < GR_MAX_DIMS; d++)
+    for (int d = 0; a && d < s.n_dims + 1; d++)
         out.dim[out.n_dims++] = d == at ? 1 : s.dim[d - (d > at)];
     return gr_reshape_at(site, g, a, out);
 }
@@ -85,7 +85,7 @@ gr_value *gr_patchify_at(const char *site, gr_graph *g, gr_value *a, int64_t p, 
     gr_shape s = gr_value_shape(a);
     gr_value *y;
 
-    if (!a)
+    if (!gr_graph_given(g, site, "patchify", a))
         return NULL;
     if (!fits(g, site, "patchify: no whole patches in NHWC images", &s,
               s.n_dims == 4 && p > 0 && s.dim[1] % p == 0 && s.dim[2] % p == 0))
@@ -104,7 +104,7 @@ gr_value *gr_unpatchify_at(const char *site, gr_graph *g, gr_value *a, gr_shape 
     int64_t n_elem = s.n_dims == 3 ? s.dim[2] : 0, p = 0, h, w, c;
     gr_value *y;
 
-    if (!a)
+    if (!gr_graph_given(g, site, "unpatchify", a))
         return NULL;
     c = image.n_dims == 4 ? image.dim[3] : 0;
     while (c > 0 && p * p * c < n_elem)

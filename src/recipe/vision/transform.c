@@ -47,7 +47,7 @@ static gr_status add_operation(list *l, const char *name, const gr_tree *t)
     gr_transform *op = &l->op[l->n];
 
     if (l->n == MAX_LIST)
-        return gr_tree_fail(t, "more than %d transforms", MAX_LIST);
+        return gr_tree_fail(t, "more than %d transforms", MAX_LIST - 1);
     *op = (gr_transform){ .name = name, .numbers = l->numbers + l->n_numbers };
     if (t)
         GR_TRY(add_numbers(l, t));
@@ -85,6 +85,10 @@ static gr_status make(gr_augment **out, const gr_settings *s, bool training, int
         t = training ? train : valid;
     if (t)
         GR_TRY(add_all(&l, t));
+    /* First without the filling, so that messages count as the file does. */
+    if (gr_augment_create(out, l.op + 1, l.n - 1, !training) != GR_OK)
+        return gr_settings_fail(s, "transform", "%s", gr_error_message());
+    gr_augment_destroy(*out);
     if (gr_augment_create(out, l.op, l.n, !training) != GR_OK)
         return gr_settings_fail(s, "transform", "%s", gr_error_message());
     return GR_OK;

@@ -8,6 +8,7 @@
 #include "train/config/table.h"
 #include "train/options.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -280,6 +281,69 @@ void gr_train_options_keys(const gr_train_options *o, gr_text *out)
     gr_text_add(out, "\nNames of other trainers that are answered with what to do here:\n");
     for (const gr_gone *g = s->names.gone; g->name; g++)
         gr_text_addf(out, "%-40s %s\n", g->name, g->instead);
+}
+
+/* '-' and '_' and the case do not count. */
+static bool has_word(const char *name, const char *word)
+{
+    size_t n = strlen(word), k;
+
+    for (; strlen(name) >= n; name++) {
+        for (k = 0; k < n; k++) {
+            char a = name[k] == '-' ? '_' : (char)tolower((unsigned char)name[k]);
+            char b = word[k] == '-' ? '_' : (char)tolower((unsigned char)word[k]);
+
+            if (a != b)
+                break;
+        }
+        if (k == n)
+            return true;
+    }
+    return false;
+}
+
+/* Its names in one line, first the one for files; whether one of them has the word. */
+static bool list_names(const gr_train_options *o, int slot, const char *word, gr_text *out)
+{
+    const gr_settings *s = o->settings;
+    const char *key = s->slots[slot].key->name;
+    bool found = has_word(key, word);
+
+    gr_text_add(out, key);
+    for (int i = 0; i < s->n_ways; i++) {
+        const gr_way *w = &s->ways[i];
+
+        if (w->slot != slot || strcmp(w->alias.name, key) == 0)
+            continue;
+        found = found || has_word(w->alias.name, word);
+        gr_text_addf(out, ", %s", w->alias.name);
+        if (w->alias.on)
+            gr_text_addf(out, " (= %s)", w->alias.on);
+    }
+    return found;
+}
+
+int gr_train_options_like(const gr_train_options *o, const char *word, bool recipe, gr_text *out)
+{
+    const gr_settings *s = o->settings;
+    int n = 0;
+
+    for (int i = recipe ? gr_n_rows : 0; i < (recipe ? s->n_slots : gr_n_rows); i++) {
+        gr_text names = GR_TEXT_INIT;
+
+        if (list_names(o, i, word, &names)) {
+            help_row(o, i, out);
+            gr_text_addf(out, "      %s\n", gr_text_str(&names));
+            n++;
+        }
+        gr_text_fini(&names);
+    }
+    for (const gr_gone *g = s->names.gone; !recipe && g && g->name; g++)
+        if (has_word(g->name, word)) {
+            gr_text_addf(out, "  %-31s  of other trainers: %s\n", g->name, g->instead);
+            n++;
+        }
+    return n;
 }
 
 /* ---- the document ---- */
