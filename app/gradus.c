@@ -5,6 +5,7 @@
 #include "base/streams.h"
 #include "base/text.h"
 #include "launch/bind.h"
+#include "launch/error_file.h"
 #include "recipe/recipes.h"
 #include "train/command.h"
 #include "train/config/process.h"
@@ -18,13 +19,17 @@
 
 static int exit_code(gr_status st, int number)
 {
+    char text[GR_ERROR_TEXT + 64];
+
     if (st == GR_ERR_STOPPED && number > 0)
         return EXIT_SIGNAL + number; /* said already, with the command to go on */
     if (st == GR_OK)
         return EXIT_SUCCESS;
-    fprintf(stderr, "gradus: %s: %s\n", gr_status_text(st), gr_error_message());
+    snprintf(text, sizeof(text), "gradus: %s: %s", gr_status_text(st), gr_error_message());
+    fprintf(stderr, "%s\n", text);
     if (st == GR_ERR_PEER)
-        return GR_EXIT_PEER;
+        return GR_EXIT_PEER; /* and no error file: torchrun blames the first who leaves one */
+    gr_error_file_leave(text);
     return st == GR_ERR_ARG ? EXIT_USAGE : EXIT_FAILURE;
 }
 

@@ -8,8 +8,11 @@
 #include "base/outfile.h"
 
 #include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define MAX_BYTES ((off_t)1 << 20)
 #define MAX_TEXT  4000 /* of a message or a call stack in the report */
@@ -68,4 +71,26 @@ bool gr_error_file_read(const char *path, gr_text *out)
     found = gr_error_file_parse(json, n, out);
     gr_free(json);
     return found;
+}
+
+void gr_error_file_leave(const char *text)
+{
+    const char *path = getenv("TORCHELASTIC_ERROR_FILE");
+    char now[32];
+    gr_outfile *file;
+    json_t *root;
+    char *json;
+
+    if (!path || !*path)
+        return;
+    snprintf(now, sizeof(now), "%lld", (long long)time(NULL));
+    root = json_pack("{s:{s:s, s:{s:s, s:s}}}", "message", "message", text, "extraInfo",
+                     "py_callstack", text, "timestamp", now);
+    json = root ? json_dumps(root, 0) : NULL; /* none where the text is no UTF-8 */
+    json_decref(root);
+    if (json && gr_outfile_open(&file, path) == GR_OK) {
+        gr_outfile_write(file, json, strlen(json));
+        GR_IGNORE(gr_outfile_commit(file)); /* told on stderr */
+    }
+    free(json);
 }

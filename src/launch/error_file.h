@@ -11,5 +11,8 @@
 bool gr_error_file_read(const char *path, gr_text *out);
 /* The same for its text. */
 bool gr_error_file_parse(const char *json, size_t n_bytes, gr_text *out);
+/* Leaves one as a rank, for whoever started us: where TORCHELASTIC_ERROR_FILE says, or nowhere.
+ * What cannot be written is not: the same text is on stderr. */
+void gr_error_file_leave(const char *text);
 
 #endif

@@ -143,12 +143,19 @@ static void write_tail(gr_text *out, const worker *w, const gr_logs *logs)
     write_lines(out, last_lines(&t), t.mem + t.len);
 }
 
+/* Our own programs write the same text to both. */
+static bool is_in_tail(const worker *w, const char *text)
+{
+    return memmem(w->tail.mem, w->tail.len, text, strlen(text)) != NULL;
+}
+
 static void write_error_file(gr_text *out, const worker *w, const gr_logs *logs)
 {
     gr_text path = GR_TEXT_INIT, text = GR_TEXT_INIT;
 
     gr_logs_path(logs, w->local_rank, "error.json", &path);
-    if (path.len > 0 && gr_error_file_read(gr_text_str(&path), &text) && text.len > 0) {
+    if (path.len > 0 && gr_error_file_read(gr_text_str(&path), &text) && text.len > 0 &&
+        !is_in_tail(w, gr_text_str(&text))) {
         gr_text_add(out, "its error file says:\n");
         write_lines(out, text.str, text.str + text.len);
     }

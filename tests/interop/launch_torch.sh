@@ -47,6 +47,10 @@ expect 0 "${torchrun[@]}" --standalone --no-python --nproc-per-node 2 \
 [ "$(grep -c 'of 2 .* met the others' out.txt)" = 2 ] || fail "our ranks did not meet under torchrun"
 [ "$(grep -c 'adds up to 3' out.txt)" = 2 ] || fail "our ranks did not add up under torchrun"
 
+# What our trainer says in the end is in torchrun's report.
+expect 1 "${torchrun[@]}" --standalone --no-python "$GR_BIN/gradus" train no-such-recipe
+said 'traceback *: *gradus: .*no-such-recipe'
+
 # The ranks find the same variables, with the same values where these are not the job's own.
 expect 0 "$RUN" --standalone --nproc-per-node 2 sh -c 'env -0 >"ours.$RANK.env"'
 own='^(MASTER_|TORCHELASTIC_(RUN_ID|ERROR_FILE)=|GR_JOB_TOKEN=|_=|OLDPWD=|SHLVL=|LC_CTYPE=|KMP_|TORCHINDUCTOR_)'

@@ -5,6 +5,7 @@
 #include "launch/report.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 static const gr_launch_config config = {
     .n_local = 3, .log_dir = "/dev/null", .redirects = "0", .tee = "0", .role = "default"
@@ -133,6 +134,29 @@ static void test_error_file(void)
     GR_CHECK(!gr_error_file_read("/nowhere", NULL));
 }
 
+static void test_leave(void)
+{
+    char path[] = "/tmp/gr_report_XXXXXX";
+    int fd = mkstemp(path);
+    gr_text text = GR_TEXT_INIT;
+
+    GR_CHECK(fd >= 0);
+    close(fd);
+    unsetenv("TORCHELASTIC_ERROR_FILE");
+    gr_error_file_leave("lost");
+    setenv("TORCHELASTIC_ERROR_FILE", "", 1);
+    gr_error_file_leave("lost");
+    setenv("TORCHELASTIC_ERROR_FILE", "/nowhere/at/all", 1);
+    gr_error_file_leave("lost");
+    setenv("TORCHELASTIC_ERROR_FILE", path, 1);
+    gr_error_file_leave("gradus: a \"text\"\n\t\\");
+    unsetenv("TORCHELASTIC_ERROR_FILE");
+    GR_CHECK(gr_error_file_read(path, &text));
+    GR_CHECK_STR(gr_text_str(&text), "gradus: a \"text\"\n\t\\");
+    gr_text_fini(&text);
+    unlink(path);
+}
+
 static void test_lines(void)
 {
     worker w = { .rank = 5, .local_rank = 1 };
@@ -152,6 +176,7 @@ int main(void)
     test_blame();
     test_tail();
     test_error_file();
+    test_leave();
     test_lines();
     return 0;
 }
