@@ -138,6 +138,8 @@ timeout 300 "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train shapes --resume
     --max_steps 1 >on.log 2>&1 || fail "resume after STOP"
 says on "Resumed at step"
 
-# The log's level is that of all ranks.
+# The log's level is that of all ranks; GR_LOG wins over it.
 train 2 level --n_train 64 --batch_size 8 --epochs 1 --log_level debug || fail level
 grep -q " D r1 " level.log || fail "no debug lines of rank 1"
+GR_LOG=warn train 2 quiet --n_train 64 --batch_size 8 --epochs 1 --log_level DEBUG || fail quiet
+! grep -q " [DI] r[01] " quiet.log || fail "GR_LOG does not win over log_level"
