@@ -245,13 +245,31 @@ static gr_status fill_var(const gr_var *v, gr_mt19937 *r, void *dst)
     return fill_random(v, r, dst, n);
 }
 
+/* Whether v waits for a variable that comes later in the table. */
+static bool is_late(const gr_var *v)
+{
+    return v->drawn_after && v->drawn_after->index > v->index;
+}
+
 gr_status gr_vars_fill(const gr_vars *t, uint64_t seed, void *host)
 {
     gr_mt19937 r;
 
     GR_BUG_IF(!t->sealed);
     gr_mt_seed(&r, seed);
-    for (int i = 0; i < t->n; i++)
+    for (int i = 0; i < t->n; i++) {
+        if (is_late(t->list[i]))
+            continue;
         GR_TRY(fill_var(t->list[i], &r, (char *)host + t->list[i]->offset));
+        for (int k = 0; k < i; k++) {
+            const gr_var *v = t->list[k];
+
+            if (v->drawn_after != t->list[i])
+                continue;
+            for (int64_t n = 0; n < v->n_burnt; n++)
+                (void)gr_mt_u32(&r);
+            GR_TRY(fill_var(v, &r, (char *)host + v->offset));
+        }
+    }
     return GR_OK;
 }

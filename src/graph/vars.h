@@ -32,6 +32,10 @@ typedef struct gr_var {
     gr_shape shape;
     gr_init init;
     const struct gr_var *copy_of; /* starts as that variable does, which comes earlier; or NULL */
+    /* Random numbers are drawn in the order of the table, but for this one: after that variable,
+     * and after `n_burnt` numbers that nothing uses. NULL: in its place. */
+    const struct gr_var *drawn_after;
+    int64_t n_burnt;
     bool frozen;
     /* Of what is cut up between ranks: this rank has `shape`, one row, which begins at element
      * `first` of a tensor of the shape of this parameter. NULL: it is whole. */

@@ -48,6 +48,18 @@ static bool is_memory(const gr_layer *l, const gr_value *memory, gr_shape x)
     return false;
 }
 
+/* torch.nn.MultiheadAttention draws out_proj first, its bias among it, which is then set to 0,
+ * and the packed projection after that. */
+static void draw_as_torch(const gr_layer *l, gr_value *packed, const char *proj, int64_t d)
+{
+    const char *name = gr_name(l->g, "%s.weight", proj);
+
+    if (!packed || !name)
+        return;
+    packed->var->drawn_after = gr_vars_find(l->g->vars, name);
+    packed->var->n_burnt = d;
+}
+
 static gr_value *multihead(const gr_layer *l, gr_value *x, gr_value *memory, const attend *a)
 {
     int64_t d = gr_layer_channels(l, "attention", x, 3);
@@ -74,8 +86,11 @@ static gr_value *multihead(const gr_layer *l, gr_value *x, gr_value *memory, con
         y = attend_memory(l, x, memory, packed, &a->o);
     else
         y = gr_attention_packed_at(l->site, l->g, project(l, x, packed[0], packed[1]), &a->o);
-    return a->xavier ? gr_layer_xavier_linear(&proj, y, d)
-                     : gr_linear_at(l->site, l->g, proj.name, y, d, &out);
+    if (a->xavier)
+        return gr_layer_xavier_linear(&proj, y, d);
+    y = gr_linear_at(l->site, l->g, proj.name, y, d, &out);
+    draw_as_torch(l, packed[0], proj.name, d);
+    return y;
 }
 
 gr_value *gr_multihead_attention_at(const char *site, gr_graph *g, const char *name, gr_value *x,
