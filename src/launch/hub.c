@@ -217,16 +217,19 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* The interface that is chosen carries data; hosts meet where all were told, which may be another
+ * one (a name in the network of the office, data in a faster one). */
 static gr_status choose_address(gr_hub *h, const char **listen_on)
 {
     static char interface[GR_ADDRESS_TEXT];
+    const char *host = h->config->host;
 
     GR_TRY(gr_interface_address(interface));
     *listen_on = NULL;
-    if (*interface)
+    if (*interface && (gr_interface_is_one_of(interface, host) || !gr_interface_is_local(host)))
         *listen_on = interface;
-    else if (gr_interface_is_loopback(h->config->host))
-        *listen_on = h->config->host;
+    else if (gr_interface_is_loopback(host))
+        *listen_on = host;
     snprintf(h->address, sizeof(h->address), "%s", *listen_on ? *listen_on : "127.0.0.1");
     return GR_OK;
 }

@@ -175,6 +175,23 @@ bool gr_interface_is_local(const char *host)
     return is_own_name(host) || check_host(host, false);
 }
 
+bool gr_interface_is_one_of(const char *address, const char *host)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list;
+    bool found = false;
+
+    if (getaddrinfo(host, NULL, &hints, &list) != 0)
+        return false;
+    for (const struct addrinfo *a = list; a && !found; a = a->ai_next) {
+        char text[GR_ADDRESS_TEXT];
+
+        gr_address_text(a->ai_addr, text);
+        found = strcmp(text, address) == 0;
+    }
+    freeaddrinfo(list);
+    return found;
+}
+
 bool gr_interface_resolves(const char *host)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list;

@@ -24,6 +24,8 @@ gr_status gr_interface_address(char out[GR_ADDRESS_TEXT]) GR_MUST_CHECK;
 
 /* Whether a name or number means this host; names that do not resolve do not. */
 bool gr_interface_is_local(const char *host);
+/* Whether this address, a number, is one of those that a name or number has. */
+bool gr_interface_is_one_of(const char *address, const char *host);
 /* Whether a name has an address at all, now. */
 bool gr_interface_resolves(const char *host);
 /* 127.0.0.0/8, ::1 and names that resolve to nothing else. */

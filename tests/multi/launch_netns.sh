@@ -29,6 +29,27 @@ ends a 0
 ends b 0
 has b 'rank 7 of 8 \(local 3\) met the others'
 
+# Hosts meet in one network and move their data in another, which either variable names.
+ip link add fast netns "${n}a" type veth peer name fast netns "${n}b"
+for h in a:1 b:2; do
+    ip -n "$n${h%:*}" addr add "10.77.0.${h#*:}/24" dev fast
+    ip -n "$n${h%:*}" link set fast up
+done
+received() { on b sh -c 'cat /sys/class/net/fast/statistics/rx_bytes'; }
+export GR_COMM=tcp
+for variable in GR_SOCKET_IFNAME NCCL_SOCKET_IFNAME; do
+    before=$(received)
+    export $variable=fast
+    node a 0 "$WORKER" all
+    node b 1 "$WORKER" all
+    ends a 0
+    ends b 0
+    unset $variable
+    [ $(($(received) - before)) -gt 20000 ] || fail "$variable: the data went elsewhere"
+done
+unset GR_COMM
+ip -n "${n}a" link del fast
+
 # A name that resolves only after a while.
 ADDR=head node b 1 "$WORKER" store
 sleep 1
