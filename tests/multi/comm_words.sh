@@ -46,3 +46,13 @@ GR_COMM=tcp expect 1 pair --port-range "$port:$port" "${group[@]}"
 said "all ports from $port to $port of '.*' are taken; choose a wider range"
 GR_COMM=tcp GR_SOCKET_IFNAME=nowhere0 expect 1 pair "${group[@]}"
 said "GR_SOCKET_IFNAME is 'nowhere0', but no network interface is called so; there are .*lo"
+
+# Different calls: both sides are told. Rank 1 need not wait for anybody and leaves without a word;
+# who has not begun the other call by then only sees it go, and the report says so.
+for comm in shm tcp hosts:1; do
+    for _ in 1 2 3 4 5; do
+        GR_COMM=$comm pair --nproc-per-node 3 "$WORKER" differ >out.txt 2>err.txt &&
+            fail "$comm: different calls went unnoticed"
+        said 'ranks call different collectives: rank [0-2] is in .*, rank [0-2] in|before it rank 1 ended without a failure, perhaps too early'
+    done
+done
