@@ -126,8 +126,8 @@ has b 'which has the store, is lost'
 
 # The one that has the store is silent: its guests say so, and it ends too when it wakes up.
 next
-for n in a b; do host $n $([ $n = a ] && echo 0 || echo 1) --rdzv-conf heartbeat_timeout=5 \
-    sh -c 'echo up; exec sleep 100'; done
+host a 0 --rdzv-conf heartbeat_timeout=5 sh -c 'echo up; exec sleep 100'
+host b 1 --rdzv-conf heartbeat_timeout=5 sh -c 'echo up; exec sleep 100'
 comes a '^up'
 comes b '^up'
 agent=$(agent_of a)
