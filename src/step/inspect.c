@@ -1,6 +1,7 @@
 /* What tools may see of a step. */
 #include "step/inspect.h"
 
+#include "base/cpu.h"
 #include "step/private.h"
 
 struct gr_device *gr_step_device(const gr_step *s)
@@ -11,6 +12,21 @@ struct gr_device *gr_step_device(const gr_step *s)
 gr_amp gr_step_amp(const gr_step *s)
 {
     return s->c.amp;
+}
+
+const char *gr_step_precision(const gr_step *s)
+{
+    switch (s->c.amp) {
+    case GR_AMP_F16: return "fp16 activations, scaled loss";
+    case GR_AMP_BF16:
+        if (s->device->ops->is_host && !gr_cpu_has_amx())
+            return "bf16 activations; no faster than f32 here, often slower: there is no AMX to "
+                   "use";
+        return "bf16 activations";
+    case GR_AMP_NONE:
+    case GR_AMP_AUTO: break;
+    }
+    return "f32";
 }
 
 const struct gr_vars *gr_step_vars(const gr_step *s)

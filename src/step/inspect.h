@@ -12,6 +12,8 @@ extern "C" {
 /* The step's device, borrowed; and its precision, never GR_AMP_AUTO. */
 struct gr_device *gr_step_device(const gr_step *s);
 gr_amp gr_step_amp(const gr_step *s);
+/* The precision in words, and whether it is a slow one here. Static. */
+const char *gr_step_precision(const gr_step *s);
 
 /* All state, once a training plan was made. Borrowed. */
 const struct gr_vars *gr_step_vars(const gr_step *s);

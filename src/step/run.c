@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "op/update/update.h"
+#include "step/inspect.h"
 #include "step/private.h"
 
 static gr_role train_role(const gr_step *s)
@@ -335,6 +336,7 @@ gr_status gr_step_describe(gr_step *s, char **out)
 
     gr_text_add(&t, "device: ");
     s->device->ops->describe(s->device, &t);
+    gr_text_addf(&t, "\nprecision: %s", gr_step_precision(s));
     gr_text_addf(&t, "\nthreads: %d\nstate: %zu bytes\nexchange: %zu bytes\narena: %zu bytes\n",
                  s->n_threads, s->vars->n_bytes, s->exchange_bytes, s->arena_bytes);
     if (s->last)

@@ -122,12 +122,11 @@ static const char *schedule_text(const gr_trainer *t, gr_text *out)
 
 static void say_plan(gr_trainer *t)
 {
-    static const char *const amp[] = { "f32", "bf16 activations", "fp16 activations, scaled loss" };
     gr_text batch = GR_TEXT_INIT, rate = GR_TEXT_INIT, schedule = GR_TEXT_INIT;
 
     gr_rate_batch_text(&t->o, t->n_ranks, &batch);
     gr_rate_text(&t->o, t->n_ranks, &rate);
-    gr_trainer_say(t, "  Precision: %s", amp[t->amp]);
+    gr_trainer_say(t, "  Precision: %s", gr_step_precision(t->step));
     gr_trainer_say(t, "  Effective batch: %s", gr_text_str(&batch));
     gr_trainer_say(t, "  Learning rate: %s", gr_text_str(&rate));
     gr_trainer_say(t, "  Schedule: %s", schedule_text(t, &schedule));
