@@ -49,12 +49,13 @@ static bool is_shared(const gr_graph *g, const gr_value *d)
     return n > 1;
 }
 
-/* A slot whose memory another bucket uses before is written late, and read by the exchange only.
- * So it is no place for one of several results of a node, whose others would wait; nor for what
- * another parameter's slot will be a copy of. */
+/* A slot is read by its exchange only, which changes it from its start on: it is no place for what
+ * another parameter's slot will be a copy of, since nothing would hold that copy before the start.
+ * One whose memory another bucket uses before is written late: it is no place either for one of
+ * several results of a node, whose others would wait. */
 static bool must_copy(const gr_graph *g, const gr_buckets *b, const gr_value *d)
 {
-    return b->is_reused && (d->node->n_out > 1 || is_shared(g, d));
+    return is_shared(g, d) || (b->is_reused && d->node->n_out > 1);
 }
 
 static gr_status place(gr_graph *g, const gr_buckets *b, int slot)

@@ -10,13 +10,16 @@
 
 #define N_LAYERS 6
 
-/* Tied weights: the first layer's are the last one's, too. Each layer is a block. */
+/* Tied weights: the first layer's are the last one's, too. Two that have one gradient, and so one
+ * of their slots is a copy. Each layer is a block. */
 static gr_status trace_tied(gr_graph *g, void *user)
 {
     gr_value *tied = gr_param(g, "tied", GR_SHAPE(12, 12), gr_init_uniform(-0.3, 0.3));
-    gr_value *h = gr_matmul(g, gr_input(g, "x"), tied);
+    gr_value *h = gr_matmul(g, gr_input(g, "x"), tied), *twin[2];
 
     (void)user;
+    twin[0] = gr_param(g, "twin.0", GR_SHAPE(12, 12), gr_init_uniform(-0.3, 0.3));
+    twin[1] = gr_param(g, "twin.1", GR_SHAPE(12, 12), gr_init_uniform(-0.3, 0.3));
     for (int i = 0; i < N_LAYERS; i++) {
         char name[16];
 
@@ -25,7 +28,7 @@ static gr_status trace_tied(gr_graph *g, void *user)
         h = gr_add(g, h, gr_tanh(g, gr_linear(g, name, h, 12)));
         gr_block_end(g);
     }
-    h = gr_matmul(g, h, tied);
+    h = gr_matmul(g, gr_matmul(g, h, gr_add(g, twin[0], twin[1])), tied);
     gr_loss(g, gr_cross_entropy(g, gr_linear(g, "head", h, 5), gr_input(g, "y")));
     return gr_graph_status(g);
 }
@@ -38,6 +41,13 @@ static void check_reads(const gr_step *s, const gr_node *n, const bool *has_begu
 
         GR_CHECK(k < 0 || !has_begun[k]);
     }
+}
+
+/* An exchange changes its slots from its start on: what is computed must not read them. */
+static void check_slots(const gr_node *n)
+{
+    for (int i = 0; i < n->n_src && n->phase < GR_PHASE_SYNC; i++)
+        GR_CHECK(gr_value_root(n->src[i])->space != GR_SPACE_EXCHANGE);
 }
 
 static bool makes_common(const gr_node *n)
@@ -58,6 +68,7 @@ static void check_order(const gr_step *s, const gr_entry *e)
         const gr_node *n = order[i];
 
         check_reads(s, n, has_begun);
+        check_slots(n);
         if (n->op == &gr_op_reduce_scatter_start) {
             int k = ((const gr_collective_attr *)n->attr)->coll.id;
 
