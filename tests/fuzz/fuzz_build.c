@@ -256,9 +256,9 @@ static gr_value *op_image(fuzz *f)
     switch (byte(f) % 5) {
     case 0: return gr_max_pool2d(f->g, a, &w);
     case 1: return gr_avg_pool2d(f->g, a, byte(f) % 8 ? &w : NULL);
-    case 2: return gr_adaptive_avg_pool2d(f->g, a, size(f), size(f));
+    case 2: return gr_adaptive_avg_pool2d(f->g, a, size(f) % 300, size(f) % 300);
     case 3: return gr_global_avg_pool2d(f->g, a);
-    default: return gr_resize(f->g, a, size(f), size(f), (gr_resize_mode)(byte(f) % 7));
+    default: return gr_resize(f->g, a, size(f) % 300, size(f) % 300, (gr_resize_mode)(byte(f) % 7));
     }
 }
 
@@ -330,8 +330,8 @@ static gr_value *op_index(fuzz *f)
     case 8: return gr_dot(f->g, a, any(f), coin(f));
     case 9: return gr_norm(f->g, a, coin(f));
     case 10: return gr_rbf(f->g, a, rbf);
-    case 11: return gr_sinusoid(f->g, size(f) % 300, size(f), number(f));
-    case 12: return gr_time_waves(f->g, a, size(f), number(f));
+    case 11: return gr_sinusoid(f->g, size(f) % 300, size(f) % 300, number(f));
+    case 12: return gr_time_waves(f->g, a, size(f) % 300, number(f));
     default: return gr_one_hot(f->g, i, size(f), type(f));
     }
 }
