@@ -73,7 +73,7 @@ static void copy(const gr_fold_copy *c)
 
 static bool pack_y(const gr_fold_pack *p)
 {
-    const gr_amx_side side = { p->src, 1, p->step, true, !p->low };
+    const gr_amx_side side = { p->src, 1, p->step, true, !p->low, false };
 
     return gr_amx_pack(p->dst, &side, p->n_channels, p->lo, p->hi);
 }

@@ -11,7 +11,8 @@
  *     (matmul_row_body.h, matmul_tile_amx.c). Sums are made of 16 terms each, then added
  *     up in f32: fewer roundings than one chain of multiply-adds has.
  * (2) What AMX cannot do (matmul_row_body.h: 3, 4) is found on the way, and the whole
- *     product is done again by the AVX-512 kernel. So infinities, NaN and numbers of every
+ *     product is done again: bf16 with numbers that are scaled, for its subnormals, and
+ *     what is still unfit by the AVX-512 kernel. So infinities, NaN and numbers of every
  *     size give what f32 arithmetic gives.
  * (3) An element's sum depends on k alone, not on where its block begins: bits do not
  *     depend on the thread count.
@@ -34,7 +35,8 @@ typedef struct job {
     const gr_amx_plan *p;
     const gr_launch *l;
     int64_t k_lo, n_k; /* of this pass */
-    atomic_bool unfit; /* set by any slice; read when all are done */
+    bool scaled;       /* the second attempt, for bf16 */
+    atomic_bool unfit; /* set by any slice, which is the end for all */
     gr_deal deal;      /* items: a panel that passes by a held block */
 } job;
 
@@ -97,7 +99,7 @@ static void set_share(gr_amx_share *h, int64_t n_rows, int64_t steps, int most, 
 
 static void write_pending(slice *s)
 {
-    if (s->pending.c && !gr_amx_write(&s->pending) && s->p->is_f32)
+    if (s->pending.c && !gr_amx_write(&s->pending) && (s->p->is_f32 || s->j->scaled))
         s->unfit = true;
     s->pending.c = NULL;
 }
@@ -121,7 +123,7 @@ static void set_pending(slice *s, int64_t left, int64_t right, int n_left, int n
     gr_amx_out *o = &s->pending;
 
     *o = (gr_amx_out){ .ld = p->d.n };
-    o->scale = p->is_f32 ? ROW_SCALE_OUT : 1;
+    o->scale = p->is_f32 || s->j->scaled ? ROW_SCALE_OUT : 1;
     if (s->k_lo > 0)
         o->add = f32 + at;
     if (s->y_f32 || !last || p->epilogue)
@@ -144,7 +146,8 @@ static void feed_pending(slice *s, bool full_ahead)
     gr_amx_out *o = &s->pending;
 
     f->out_at = f->out_end = 0;
-    if (!full_ahead || !o->c || !o->y_f32 || o->rows < GR_AMX_LINES || o->cols < GR_AMX_LINES) {
+    if (!full_ahead || s->j->scaled || !o->c || !o->y_f32 || o->rows < GR_AMX_LINES ||
+        o->cols < GR_AMX_LINES) {
         write_pending(s);
         return;
     }
@@ -183,7 +186,7 @@ static void feed_panel(slice *s, int64_t pass)
 {
     gr_amx_feed *f = &s->feed;
 
-    if (pass + GR_AMX_LINES > s->n_pass || !gr_amx_is_plain(&s->pass))
+    if (pass + GR_AMX_LINES > s->n_pass || s->j->scaled || !gr_amx_is_plain(&s->pass))
         return;
     f->side = side_at(&s->pass, pass, s->k_lo);
     f->dst = s->next;
@@ -215,6 +218,7 @@ static void set_entry(slice *s, int64_t z)
     s->pass = p->hold_left ? p->right : p->left;
     s->hold.src = p->hold_left == p->turned ? b : a;
     s->pass.src = p->hold_left == p->turned ? a : b;
+    s->hold.scaled = s->pass.scaled = j->scaled;
     if (p->type_y == GR_F32)
         s->y_f32 = (float *)j->l->out[0] + at;
     else
@@ -288,6 +292,14 @@ static void end_lines(slice *s, int64_t lo, int64_t hi)
                                                              .cols = j_end - j });
 }
 
+/* Whether it is of no use to go on. */
+static bool is_lost(const slice *s)
+{
+    if (s->unfit || s->feed.unfit)
+        atomic_store_explicit(&s->j->unfit, true, memory_order_relaxed);
+    return atomic_load_explicit(&s->j->unfit, memory_order_relaxed);
+}
+
 /* The items [at, end), and those that follow as long as they are this hand's. */
 static void run_items(slice *s, int64_t at, int64_t end)
 {
@@ -304,6 +316,8 @@ static void run_items(slice *s, int64_t at, int64_t end)
             at++;
             run_panel(s, pass, at < end && at % n_panels != 0);
             pass += GR_AMX_LINES;
+            if (is_lost(s))
+                return;
         } while (at < end && at % n_panels != 0);
         end_lines(s, first, gr_min64(pass, s->n_pass));
     }
@@ -341,29 +355,45 @@ static void run_slice(void *arg, int hand, int n_hands)
     if (p->epilogue)
         begin_epilogue(&s);
     gr_amx_begin();
-    while (gr_deal_take(&j->deal, hand, &at, &end))
+    while (gr_deal_take(&j->deal, hand, &at, &end) && !is_lost(&s))
         run_items(&s, at, end);
     write_pending(&s);
     gr_amx_end();
-    if (s.unfit || s.feed.unfit)
-        atomic_store_explicit(&j->unfit, true, memory_order_relaxed);
+    (void)is_lost(&s);
+}
+
+/* False: numbers that this cannot do. */
+static bool run_passes(job *j)
+{
+    const gr_amx_plan *p = j->p;
+
+    atomic_store_explicit(&j->unfit, false, memory_order_relaxed);
+    for (j->k_lo = 0; j->k_lo < p->d.k; j->k_lo += j->n_k) {
+        j->n_k = gr_min64(p->k_block, p->d.k - j->k_lo);
+        gr_deal_open(&j->deal, p->d.batch * p->n_blocks * p->n_panels, 1, p->n_hands);
+        gr_pool_run(j->l->pool, run_slice, j, p->n_hands);
+        if (atomic_load_explicit(&j->unfit, memory_order_relaxed))
+            return false;
+    }
+    return true;
 }
 
 gr_status gr_matmul_amx_run(const gr_launch *l)
 {
     const gr_amx_plan *p = l->data;
     job j = { .p = p, .l = l };
+    bool is_done;
 
     if (p->d.k == 0 || p->d.batch * p->d.m * p->d.n == 0) { /* a sum of nothing */
         memset(l->out[0], 0, gr_value_bytes(&l->node->out[0]));
         return GR_OK;
     }
-    for (; j.k_lo < p->d.k; j.k_lo += j.n_k) {
-        j.n_k = gr_min64(p->k_block, p->d.k - j.k_lo);
-        gr_deal_open(&j.deal, p->d.batch * p->n_blocks * p->n_panels, 1, p->n_hands);
-        gr_pool_run(l->pool, run_slice, &j, p->n_hands);
+    is_done = run_passes(&j);
+    if (!is_done && !p->is_f32) {
+        j.scaled = true;
+        is_done = run_passes(&j);
     }
-    if (atomic_load_explicit(&j.unfit, memory_order_relaxed)) {
+    if (!is_done) {
         gr_launch again = *l;
 
         again.data = p->other;

@@ -26,6 +26,7 @@ typedef struct gr_amx_side {
     int64_t step_line, step_k; /* elements between neighbours; one of the two is 1 */
     bool is_left;
     bool is_f32; /* else bf16 */
+    bool scaled; /* bf16 times 2^24, which makes subnormals fit */
 } gr_amx_side;
 
 /* Tile rows are rows of memory, so packing is one pass over them. */
@@ -46,7 +47,8 @@ static inline int gr_amx_tiles(int n_lines)
 
 /* Packs lines 0..n_lines-1 of s, k in [k_from, n_k), k_from a multiple of GR_AMX_K; what
  * is missing in the last tiles becomes 0. False: AMX would take a number for another one
- * (it reads subnormals as 0), so the product must be done without it. */
+ * (it reads subnormals as 0; scaled ones may be too large), so the product must be done in
+ * another way. */
 bool gr_amx_pack(char *dst, const gr_amx_side *s, int n_lines, int64_t k_from, int64_t n_k);
 
 /* Where a block of sums goes: row r of it to [r * ld] of y_f32 or y_bf16. */

@@ -74,8 +74,12 @@ static bool turning_is_cheaper(const gr_matmul_dims *d, const gr_matmul_attr *at
 static void choose_sides(gr_amx_plan *p, const gr_matmul_attr *at)
 {
     const gr_matmul_dims *d = &p->d;
-    gr_amx_side a = { NULL, at->trans_a ? 1 : d->k, at->trans_a ? d->m : 1, true, p->is_f32 };
-    gr_amx_side b = { NULL, at->trans_b ? d->k : 1, at->trans_b ? 1 : d->n, false, p->is_f32 };
+    gr_amx_side a = {
+        NULL, at->trans_a ? 1 : d->k, at->trans_a ? d->m : 1, true, p->is_f32, false
+    };
+    gr_amx_side b = {
+        NULL, at->trans_b ? d->k : 1, at->trans_b ? 1 : d->n, false, p->is_f32, false
+    };
     bool left_plain, right_plain;
 
     p->turned = turning_is_cheaper(d, at);

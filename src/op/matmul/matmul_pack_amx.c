@@ -26,6 +26,7 @@ typedef struct tile_source {
     const void *src;
     int64_t row_step, pair; /* elements to the next row of memory, to k + 16 */
     int64_t part;           /* bytes between the tiles of a number's parts */
+    bool scaled;
     extent e;
 } tile_source;
 
@@ -102,8 +103,8 @@ static __m512i pair_rows(char *dst, const tile_source *t, __m512i low)
         const __m512i x = row_join_bf16(edge_bf16(src, r, t->e.rows[0], t->e.cols[0]),
                                         edge_bf16(src + t->pair, r, t->e.rows[1], t->e.cols[1]));
 
-        low = row_watch_bf16(x, low);
-        _mm512_store_si512(dst + 64 * r, x);
+        low = t->scaled ? row_watch_scaled(x, low) : row_watch_bf16(x, low);
+        _mm512_store_si512(dst + 64 * r, t->scaled ? row_scaled_bf16(x) : x);
     }
     return low;
 }
@@ -113,7 +114,7 @@ static __m512i pack_tile_bf16(char *dst, const tile_source *t, bool plain, __m51
     _Alignas(64) char x[GR_AMX_TILE];
     const uint16_t *src = t->src;
 
-    if (plain && t->e.full) {
+    if (plain && t->e.full && !t->scaled) {
         for (int64_t r = 0; r < 16; r++)
             low = row_put_bf16(dst + 64 * r, src + r * t->row_step, t->pair, low);
         return low;
@@ -145,7 +146,8 @@ bool gr_amx_pack(char *dst, const gr_amx_side *s, int n_lines, int64_t k_from, i
     __m512i low = _mm512_set1_epi32(-1);
     tile_source t = { .row_step = s->step_k == 1 ? s->step_line : s->step_k,
                       .pair = 16 * s->step_k,
-                      .part = n_tiles * GR_AMX_TILE };
+                      .part = n_tiles * GR_AMX_TILE,
+                      .scaled = s->scaled };
 
     for (int64_t k = k_from; k < n_k; k += GR_AMX_K)
         for (int i = 0; i < n_tiles; i++) {
@@ -158,7 +160,7 @@ bool gr_amx_pack(char *dst, const gr_amx_side *s, int n_lines, int64_t k_from, i
             else
                 low = pack_tile_bf16(to, &t, plain, low);
         }
-    return !row_is_unfit_bf16(low);
+    return s->scaled ? !row_is_unfit_scaled(low) : !row_is_unfit_bf16(low);
 }
 
 /* ---- results ---- */

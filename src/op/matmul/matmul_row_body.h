@@ -89,6 +89,32 @@ INLINE bool row_is_unfit_bf16(__m512i low)
     return _mm512_cmplt_epu16_mask(low, _mm512_set1_epi16(0xff)) != 0;
 }
 
+/* Pairs of bf16, scaled like f32: exact, subnormals too, up to 2^104. */
+INLINE __m512i row_scaled_bf16(__m512i x)
+{
+    const __m512 scale = _mm512_set1_ps(ROW_SCALE_IN);
+    const __m512i top = _mm512_set1_epi32(-0x10000);
+    const __m512 x0 = _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
+    const __m512 x1 = _mm512_castsi512_ps(_mm512_and_si512(x, top));
+    const __m512i y1 = _mm512_castps_si512(_mm512_mul_ps(x1, scale));
+
+    return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(_mm512_mul_ps(x0, scale)), 16),
+                           _mm512_and_si512(y1, top));
+}
+
+/* Most of |x|, before it is scaled, as the least of what it lacks to 0x7fff. */
+INLINE __m512i row_watch_scaled(__m512i x, __m512i low)
+{
+    const __m512i all = _mm512_set1_epi16(0x7fff);
+
+    return _mm512_min_epu16(low, _mm512_andnot_si512(x, all));
+}
+
+INLINE bool row_is_unfit_scaled(__m512i low)
+{
+    return _mm512_cmplt_epu16_mask(low, _mm512_set1_epi16(0x7fff - 0x7380 + 1)) != 0;
+}
+
 INLINE __m512i row_put_bf16(char *dst, const uint16_t *src, int64_t pair, __m512i low)
 {
     const __m512i x = row_join_bf16(_mm256_loadu_si256((const __m256i *)src),
