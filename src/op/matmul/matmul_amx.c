@@ -156,6 +156,24 @@ static void feed_pending(slice *s, bool full_ahead)
     o->c = NULL;
 }
 
+/* Results of bf16 come faster than the cache lines that they go to: these are asked for, to be
+ * written, while the products run. Those of f32 take long enough, and would be disturbed. */
+static void ask_for_lines(const slice *s, int64_t left, int64_t right, int n_left, int n_right)
+{
+    const gr_amx_plan *p = s->p;
+    const float *y = s->sums ? s->sums : s->y_f32;
+    const int rows = p->turned ? n_right : n_left;
+    const char *at;
+
+    if (!y || p->is_f32)
+        return;
+    at = (const char *)(y + (p->turned ? right * p->d.n + left : left * p->d.n + right));
+    for (int r = 0; r < rows; r++, at += (size_t)p->d.n * sizeof(float)) {
+        __asm__ volatile("prefetchw %0" ::"m"(*at));
+        __asm__ volatile("prefetchw %0" ::"m"(at[64]));
+    }
+}
+
 /* ---- loops ---- */
 
 static void run_block(slice *s, int64_t hold, int64_t pass, const char *held)
@@ -171,6 +189,10 @@ static void run_block(slice *s, int64_t hold, int64_t pass, const char *held)
     b.stream_left = p->hold_left && s->panel_bytes <= L1_BYTES;
     b.stream_right = !p->hold_left && s->panel_bytes <= L1_BYTES;
     feed_pending(s, b.tiles_l == 2 && b.tiles_r == 2);
+    if (p->hold_left)
+        ask_for_lines(s, hold, pass, n_hold, n_pass);
+    else
+        ask_for_lines(s, pass, hold, n_pass, n_hold);
     if (p->is_f32)
         gr_amx_block_f32(&b, &s->feed);
     else
