@@ -71,8 +71,9 @@ struct gr_engine {
     bool aborted;     /* a peer has told so already: not to be told again */
     gr_lanes *lanes;  /* further ones; NULL: none, or this is one. Owned by the group */
     int lane;
-    const atom32 *is_cut; /* of a lane: not 0, everything is given up. NULL: lane 0 */
-    int grace_ms;         /* beyond the deadline */
+    const atom32 *is_cut;  /* of a lane: not 0, everything is given up. NULL: lane 0 */
+    const atom32 *n_waits; /* of a lane: odd while lane 0 waits in a call. NULL: lane 0 */
+    int grace_ms;          /* beyond the deadline */
 };
 
 /* Takes the wire over, also when it fails. `hosts` is copied; its array is borrowed. */

@@ -28,6 +28,7 @@ struct gr_lanes {
     pthread_cond_t news;
     atom32 n_posted; /* calls so far */
     atom32 is_cut;   /* 1: all is to end */
+    atom32 n_waits;  /* rule (6) */
     atom32 has_failed;
     gr_error error; /* the first; from has_failed on it stays */
 };
@@ -54,6 +55,7 @@ gr_status gr_lanes_add(gr_lanes *l, gr_wire *wire)
     GR_TRY(gr_engine_init(&x->engine, l->main->pg, wire, &l->main->hosts));
     x->engine.lane = l->n;
     x->engine.is_cut = &l->is_cut;
+    x->engine.n_waits = &l->n_waits;
     x->engine.grace_ms = GRACE_MS;
     return GR_OK;
 }
@@ -219,6 +221,11 @@ void gr_lanes_post(gr_lanes *l, gr_job_work *w)
     atom32_add(&l->n_posted, 1);
     pthread_cond_broadcast(&l->news);
     pthread_mutex_unlock(&l->lock);
+}
+
+void gr_lanes_note_wait(gr_lanes *l)
+{
+    atom32_add(&l->n_waits, 1);
 }
 
 gr_status gr_lanes_check(gr_lanes *l)

@@ -13,6 +13,8 @@
  * (4) The first failure of a lane is the group's: lane 0 finds it when it moves or waits. The
  *     messages of lanes name the whole call, so it does not matter who finds out.
  * (5) Once halted, no lane touches a message.
+ * (6) A deadline is for who waits: the clock of a lane runs while lane 0 waits in a call, and
+ *     starts anew with each. What was begun may take as long as the program does other things.
  */
 #ifndef GR_COMM_LANES_H
 #define GR_COMM_LANES_H
@@ -38,6 +40,8 @@ int gr_lanes_count(const gr_lanes *l); /* lane 0 included; with NULL 1 */
 gr_status gr_lanes_write(gr_lanes *l, gr_job_work *w, const gr_pg_call *c) GR_MUST_CHECK;
 /* Begins them, for the first time or again. */
 void gr_lanes_post(gr_lanes *l, gr_job_work *w);
+/* Lane 0 begins to wait in a call, or has ended that. */
+void gr_lanes_note_wait(gr_lanes *l);
 /* The failure of a lane, if there was one. */
 gr_status gr_lanes_check(gr_lanes *l) GR_MUST_CHECK;
 /* Stops them and tells the peers, as gr_engine_abort(). */

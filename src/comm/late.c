@@ -6,7 +6,7 @@
  * failure), they left, or they have said nothing and are busy or stopped.
  */
 #include "base/log.h"
-#include "comm/engine.h"
+#include "comm/lanes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,16 +119,30 @@ static gr_status look_for_leavers(gr_engine *e, const gr_job_work *w)
 typedef struct patience {
     int64_t since_ns; /* the last time that a step of the call was done */
     int64_t tell_ns;
+    uint32_t n_waits; /* of a lane: as it was then */
     bool told, logged;
 } patience;
+
+/* Rule (6) of lanes. */
+static void set_clock(const gr_engine *e, patience *p)
+{
+    uint32_t n = e->n_waits ? atom32_get(e->n_waits) : 0;
+
+    if (e->n_waits && (n % 2 == 0 || n != p->n_waits))
+        p->since_ns = gr_now_ns();
+    p->n_waits = n;
+}
 
 /* Nothing moves: says so in time, and gives up in time. */
 static gr_status lose_patience(gr_engine *e, gr_job_work *w, patience *p, int *left_ms)
 {
-    gr_deadline deadline = { p->since_ns + ((int64_t)e->pg->timeout_ms + e->grace_ms) * 1000000 };
     gr_job_work *whole = w->whole ? w->whole : w;
-    int64_t waited_ns = gr_now_ns() - p->since_ns;
+    gr_deadline deadline;
+    int64_t waited_ns;
 
+    set_clock(e, p);
+    deadline.at_ns = p->since_ns + ((int64_t)e->pg->timeout_ms + e->grace_ms) * 1000000;
+    waited_ns = gr_now_ns() - p->since_ns;
     GR_TRY(look_for_leavers(e, w));
     *left_ms = gr_deadline_left_ms(deadline);
     if (*left_ms == 0)
@@ -146,7 +160,7 @@ static gr_status lose_patience(gr_engine *e, gr_job_work *w, patience *p, int *l
 }
 
 /* Spins for a moment after everything that moved, if every rank has a core; else sleeps. */
-gr_status gr_engine_wait(gr_engine *e, gr_job_work *w)
+static gr_status wait_for(gr_engine *e, gr_job_work *w)
 {
     patience p = { .since_ns = gr_now_ns(),
                    .tell_ns =
@@ -179,4 +193,16 @@ gr_status gr_engine_wait(gr_engine *e, gr_job_work *w)
         if (!has_moved && !gr_work_is_done(w)) /* else there may be more to do */
             GR_TRY(e->wire->ops->sleep(e->wire, left_ms < SLICE_MS ? left_ms : SLICE_MS));
     }
+}
+
+gr_status gr_engine_wait(gr_engine *e, gr_job_work *w)
+{
+    gr_status st;
+
+    if (e->lanes)
+        gr_lanes_note_wait(e->lanes);
+    st = wait_for(e, w);
+    if (e->lanes)
+        gr_lanes_note_wait(e->lanes);
+    return st;
 }

@@ -18,8 +18,7 @@
 #define N_PARAMS   64   /* that are shown: the queue is for numbers in the first place */
 #define N_VALUES   2048 /* of each, evenly spaced */
 #define N_PICTURES 4
-#define MOST_SIDE  256 /* of a picture in pixels; of larger ones every second, third ... is taken \
-                        */
+#define MOST_SIDE  256 /* of a picture in pixels; larger ones lose every second, or more */
 
 static bool shows(const gr_trainer *t)
 {

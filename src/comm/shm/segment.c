@@ -35,9 +35,14 @@ static gr_status map(shm_segment *s, int flags)
     void *mem =
         mmap(at, s->n_bytes, PROT_READ | PROT_WRITE, flags | (at ? MAP_FIXED : 0), s->fd, 0);
 
-    if (mem == MAP_FAILED)
-        return gr_fail(GR_ERR_NOMEM, "cannot map %zu bytes of shared memory: %s", s->n_bytes,
-                       strerror(errno));
+    if (mem == MAP_FAILED) {
+        gr_status st = gr_fail(GR_ERR_NOMEM, "cannot map %zu bytes of shared memory: %s",
+                               s->n_bytes, strerror(errno));
+
+        if (at)
+            munmap(at, s->n_bytes);
+        return st;
+    }
     s->mem = mem;
     advise(s, mem);
     return GR_OK;

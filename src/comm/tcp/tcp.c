@@ -64,7 +64,8 @@ static int stream_count(int n_ranks)
 static void raise_limit(int n_ranks, int n_streams)
 {
     struct rlimit r;
-    rlim_t n_lanes = n_ranks <= MESH_FEW_RANKS ? GR_MAX_LANES : 1;
+    bool has_lanes = n_ranks <= MESH_FEW_RANKS || getenv("GR_TCP_LANES");
+    rlim_t n_lanes = has_lanes ? GR_MAX_LANES : 1;
     rlim_t need = (rlim_t)n_ranks * (rlim_t)(n_streams + 2) * n_lanes + 64;
 
     if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= need)

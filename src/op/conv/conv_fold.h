@@ -13,9 +13,9 @@
  *
  * Steps in which y or a tap's lines are all zeros are left out. Threads share the blocks of a
  * chunk, never a sum; or, with few threads, each does whole parts alone. What is added to what
- * depends on the shapes only: bits do not depend on the number of threads. Zeros in y meet pixels that are not
- * theirs, so one infinite number in x makes more of the sums NaN than the definition does; none of
- * them is finite in either case.
+ * depends on the shapes only: bits do not depend on the number of threads. Zeros in y meet pixels
+ * that are not theirs, so one infinite number in x makes more of the sums NaN than the definition
+ * does; none of them is finite in either case.
  */
 #ifndef GR_OP_CONV_FOLD_H
 #define GR_OP_CONV_FOLD_H
