@@ -101,15 +101,25 @@ typedef struct gr_protein {
     int64_t neighbours;              /* 0: 30; at most residues - 1 */
     int64_t n_fragments, n_torsions; /* 0: 16, 72 */
     double dropout;
+    bool offsets; /* a third head: where in its class a torsion lies */
 } gr_protein;
 
 /* coords f32 [b, residues, 4, 3] (N, CA, C, O), mask bool [b, residues] (true: there), tokens
- * i32 or i64 [b, n]; results are logits [b, n, n_fragments] and [b, n, n_torsions]. */
+ * i32 or i64 [b, n]; results are logits [b, n, n_fragments] and [b, n, n_torsions], and with
+ * `offsets` numbers [b, n, n_torsions]. The rest may be NULL:
+ *
+ *     constants   f32 [b, residues, k] of each residue's kind, beside its angles
+ *     residues    i32 or i64 [b, n], each token's residue: what the decoder knows of it is added
+ *                 to the token's embedding
+ *     pairs       f32 [b, n, n, k] of two tokens each: a bias of the self-attention, by head
+ *     token_mask  bool [b, n] (true: there) */
 typedef struct gr_protein_input {
     gr_value *coords, *mask, *tokens;
+    gr_value *constants, *residues, *pairs, *token_mask;
 } gr_protein_input;
 typedef struct gr_protein_output {
     gr_value *fragments, *torsions;
+    gr_value *offsets; /* NULL without that head */
 } gr_protein_output;
 #define gr_protein_model(g, name, in, config) gr_protein_model_at(GR_HERE, g, name, in, config)
 GR_API gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char *name,

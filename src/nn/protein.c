@@ -18,6 +18,7 @@
 #define N_RBF      32
 #define RBF_TO     20.0
 #define N_FEATURES 6 /* sine and cosine of three angles */
+#define PAIR_WIDTH 32
 
 typedef struct net {
     const char *site;
@@ -194,16 +195,29 @@ static gr_value *message_layer(const net *n, const char *name, gr_value *h, cons
     return x;
 }
 
-static gr_value *encode(const net *n, gr_value *coords)
+/* What the kind of a residue adds to its start; h if nothing is known. */
+static gr_value *add_constants(const net *n, gr_value *h, gr_value *constants)
 {
-    edges e = make_edges(n, coords);
-    gr_value *h =
-        gr_reshape_at(n->site, n->g, angle_features(n, coords), GR_SHAPE(n->b * n->l, N_FEATURES));
+    const char *name = gr_name(n->g, "%sencoder.residue_proj", n->prefix);
+    gr_value *x;
+
+    if (!constants)
+        return h;
+    x = gr_linear_at(n->site, n->g, name, constants, n->c.width, NULL);
+    return map2(n, "add", h, gr_reshape_at(n->site, n->g, x, GR_SHAPE(n->b * n->l, n->c.width)));
+}
+
+static gr_value *encode(const net *n, const gr_protein_input *in)
+{
+    edges e = make_edges(n, in->coords);
+    gr_value *h = gr_reshape_at(n->site, n->g, angle_features(n, in->coords),
+                                GR_SHAPE(n->b * n->l, N_FEATURES));
 
     h = gr_linear_at(n->site, n->g, gr_name(n->g, "%sencoder.dihedral_proj", n->prefix), h, 64,
                      NULL);
     h = gr_linear_at(n->site, n->g, gr_name(n->g, "%sencoder.node_embed", n->prefix), h, n->c.width,
                      NULL);
+    h = add_constants(n, h, in->constants);
     for (int64_t i = 0; i < n->c.layers && h; i++)
         h = message_layer(n, gr_name(n->g, "%sencoder.layers.%" PRId64, n->prefix, i), h, &e);
     return gr_reshape_at(n->site, n->g, h, GR_SHAPE(n->b, n->l, n->c.width));
@@ -220,6 +234,33 @@ static gr_value *head(const net *n, const char *kind, gr_value *x, int64_t n_out
     return gr_layer_xavier_linear(&last, x, n_out);
 }
 
+/* Tokens know their own residue: its row of memory is added. */
+static gr_value *add_residues(const net *n, gr_value *x, gr_value *memory, gr_value *residues)
+{
+    gr_shape s = gr_value_shape(x);
+    gr_value *at;
+
+    if (!residues)
+        return x;
+    at = gr_reshape_at(n->site, n->g, residues, GR_SHAPE(s.dim[0], s.dim[1], 1));
+    return map2(n, "add", x,
+                gr_take_along_at(n->site, n->g, memory, 1, gr_broadcast_at(n->site, n->g, at, s)));
+}
+
+/* [b, n, n, k] to [b, heads, n, n]; NULL if there is none. */
+static gr_value *pair_bias(const net *n, gr_value *pairs)
+{
+    static const int order[4] = { 0, 3, 1, 2 };
+    gr_layer l = { n->site, n->g, gr_name(n->g, "%sdecoder.pair_bias", n->prefix) };
+    gr_layer first = gr_layer_inside(&l, "0"), last = gr_layer_inside(&l, "2");
+    gr_value *x;
+
+    if (!pairs)
+        return NULL;
+    x = gr_map1_at(n->site, n->g, "gelu", gr_layer_xavier_linear(&first, pairs, PAIR_WIDTH));
+    return gr_transpose_at(n->site, n->g, gr_layer_xavier_linear(&last, x, n->c.heads), order);
+}
+
 static gr_protein_output decode(const net *n, const gr_protein_input *in, gr_value *memory)
 {
     gr_layer proj = { n->site, n->g, gr_name(n->g, "%sdecoder.memory_proj", n->prefix) };
@@ -228,6 +269,8 @@ static gr_protein_output decode(const net *n, const gr_protein_input *in, gr_val
                               .activation = GR_ACT_GELU,
                               .dropout = n->c.dropout,
                               .xavier = true,
+                              .key_mask = in->token_mask,
+                              .bias = pair_bias(n, in->pairs),
                               .memory_mask = in->mask };
     gr_value *x =
         gr_embedding_layer_at(n->site, n->g, gr_name(n->g, "%sdecoder.token_embed", n->prefix),
@@ -235,13 +278,15 @@ static gr_protein_output decode(const net *n, const gr_protein_input *in, gr_val
 
     x = map2(n, "add", x,
              gr_sinusoid_at(n->site, n->g, gr_value_shape(in->tokens).dim[1], n->c.width, 10000));
-    x = gr_dropout_at(n->site, n->g, x, n->c.dropout);
     memory = gr_layer_xavier_linear(&proj, memory, n->c.width);
+    x = gr_dropout_at(n->site, n->g, add_residues(n, x, memory, in->residues), n->c.dropout);
     for (int64_t i = 0; i < n->c.layers && x; i++)
         x = gr_decoder_layer_at(
             n->site, n->g, gr_name(n->g, "%sdecoder.layers.%" PRId64, n->prefix, i), x, memory, &o);
     return (gr_protein_output){ .fragments = head(n, "fragment", x, n->c.n_fragments),
-                                .torsions = head(n, "torsion", x, n->c.n_torsions) };
+                                .torsions = head(n, "torsion", x, n->c.n_torsions),
+                                .offsets =
+                                    n->c.offsets ? head(n, "offset", x, n->c.n_torsions) : NULL };
 }
 
 static void fill_usual(gr_protein *c)
@@ -272,9 +317,9 @@ gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char 
                       "two residues or more and [b, n]",
                       name, gr_shape_text(&coords, text[0], sizeof(text[0])),
                       gr_shape_text(&tokens, text[1], sizeof(text[1])));
-        return (gr_protein_output){ NULL, NULL };
+        return (gr_protein_output){ 0 };
     }
     fill_usual(&n.c);
     n.prefix = name && name[0] ? gr_name(g, "%s.", name) : "";
-    return decode(&n, in, encode(&n, in->coords));
+    return decode(&n, in, encode(&n, in));
 }

@@ -76,6 +76,20 @@ def protein(batch, length, n, **config):
     return lambda: m.Protein(**config), loss
 
 
+def protein_newest(batch, length, n, **config):
+    def loss(net, step, t):
+        coords = m.real('coords', step, batch, length, 4, 3).to(t) * 8
+        mask = torch.arange(length) < length - 4 * torch.arange(batch)[:, None]
+        shown = torch.arange(n) < n - 4 * torch.arange(batch)[:, None]
+        frag, tors, off = net(coords, m.label('ids', step, 16, batch, n), mask,
+                              constants=m.real('constants', step, batch, length, 5).to(t),
+                              at=m.label('at', step, length, batch, n),
+                              pairs=m.real('pairs', step, batch, n, n, 19).to(t), shown=shown)
+        return (F.cross_entropy(frag.flatten(0, 1), m.label('frag', step, 16, batch, n).flatten()) +
+                F.cross_entropy(tors.flatten(0, 1), m.label('tors', step, 72, batch, n).flatten()) + off.square().mean())
+    return lambda: m.Protein(newest=True, **config), loss
+
+
 SETS = {
     'small': {
         'resnet18': resnet(48, 4),
@@ -85,6 +99,7 @@ SETS = {
         'gpt2': gpt2(2, 40, vocab=199, length=64, d=96, depth=2, heads=3),
         'encoder': encoder(2, 40, d=96, depth=2, heads=3),
         'protein': protein(2, 40, 56, d=64, layers=2, heads=2),
+        'protein_newest': protein_newest(2, 40, 56, d=64, layers=2, heads=2),
     },
     'full': {
         'resnet18': resnet(64, 16),

@@ -415,11 +415,13 @@ def dihedral(a, b, c, d):
 
 
 class ProteinEncoder(nn.Module):
-    def __init__(self, d=256, layers=3, k=30):
+    def __init__(self, d=256, layers=3, k=30, newest=False):
         super().__init__()
         self.d, self.k = d, k
         self.dihedral_proj = nn.Linear(6, 64)
         self.node_embed = nn.Linear(64, d)
+        if newest:
+            self.residue_proj = nn.Linear(5, d)
         self.layers = nn.ModuleList(MessageLayer(d, 35) for _ in range(layers))
 
     def features(self, x):
@@ -432,9 +434,11 @@ class ProteinEncoder(nn.Module):
         a = torch.stack([dihedral(prev_c, n, ca, c), dihedral(n, ca, c, next_n), dihedral(ca, c, om_n, next_ca)], -1)
         return torch.cat([a.sin(), a.cos()], -1)
 
-    def forward(self, x):
+    def forward(self, x, constants=None):
         b, length = x.shape[:2]
         h = self.node_embed(self.dihedral_proj(self.features(x))).reshape(b * length, self.d)
+        if constants is not None:
+            h = h + self.residue_proj(constants).reshape(b * length, self.d)
         ca = x[:, :, 1]
         k = min(self.k, length - 1)
         dist = (ca[:, :, None] - ca[:, None]).norm(dim=-1)
@@ -454,14 +458,16 @@ class ProteinEncoder(nn.Module):
 
 
 class ProteinDecoder(nn.Module):
-    def __init__(self, d=256, layers=3, heads=8, dropout=0.0):
+    def __init__(self, d=256, layers=3, heads=8, dropout=0.0, newest=False):
         super().__init__()
         self.d = d
         self.token_embed = nn.Embedding(16, d)
         self.memory_proj = nn.Linear(d, d)
         self.layers = nn.ModuleList(
             nn.TransformerDecoderLayer(d, heads, 4 * d, dropout, 'gelu', batch_first=True) for _ in range(layers))
-        for name, n in (('fragment', 16), ('torsion', 72)):
+        if newest:
+            self.pair_bias = nn.Sequential(nn.Linear(19, 32), nn.GELU(), nn.Linear(32, heads))
+        for name, n in (('fragment', 16), ('torsion', 72)) + ((('offset', 72),) if newest else ()):
             setattr(self, f'{name}_head', nn.Sequential(nn.LayerNorm(d), nn.Linear(d, d), nn.GELU(), nn.Dropout(dropout), nn.Linear(d, n)))
 
     def positions(self, n):
@@ -469,19 +475,26 @@ class ProteinDecoder(nn.Module):
         a = torch.arange(n, dtype=torch.float64)[:, None] * f
         return torch.stack([a.sin(), a.cos()], -1).reshape(n, self.d).to(self.token_embed.weight.dtype)
 
-    def forward(self, ids, memory, memory_mask):
+    def forward(self, ids, memory, memory_mask, at=None, pairs=None, shown=None):
         x = self.token_embed(ids) + self.positions(ids.shape[1])
         m = self.memory_proj(memory)
+        masks = {}
+        if pairs is not None:
+            x = x + m[torch.arange(len(ids))[:, None], at]
+            # Both masks as numbers: PyTorch wants them of one type.
+            hidden = torch.zeros(shown.shape, dtype=x.dtype).masked_fill(~shown, float('-inf'))
+            masks = {'tgt_mask': self.pair_bias(pairs).permute(0, 3, 1, 2).flatten(0, 1), 'tgt_key_padding_mask': hidden}
         for layer in self.layers:
-            x = layer(x, m, memory_key_padding_mask=~memory_mask)
-        return self.fragment_head(x), self.torsion_head(x)
+            x = layer(x, m, memory_key_padding_mask=~memory_mask, **masks)
+        heads = self.fragment_head(x), self.torsion_head(x)
+        return heads if pairs is None else (*heads, self.offset_head(x))
 
 
 class Protein(nn.Module):
-    def __init__(self, d=256, layers=3, heads=8):
+    def __init__(self, d=256, layers=3, heads=8, newest=False):
         super().__init__()
-        self.encoder = ProteinEncoder(d, layers)
-        self.decoder = ProteinDecoder(d, layers, heads)
+        self.encoder = ProteinEncoder(d, layers, newest=newest)
+        self.decoder = ProteinDecoder(d, layers, heads, newest=newest)
 
-    def forward(self, coords, ids, mask):
-        return self.decoder(ids, self.encoder(coords), mask)
+    def forward(self, coords, ids, mask, constants=None, **newest):
+        return self.decoder(ids, self.encoder(coords, constants), mask, **newest)

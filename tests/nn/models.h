@@ -7,7 +7,7 @@
 
 #include "gradus/gradus.h"
 
-#define MODEL_MAX_FEEDS 5
+#define MODEL_MAX_FEEDS 9
 
 typedef enum model_fill {
     MODEL_REAL,  /* in [-1, 1), times `scale` */

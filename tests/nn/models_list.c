@@ -99,6 +99,22 @@ static gr_status trace_protein(gr_graph *g, void *config)
     return gr_graph_status(g);
 }
 
+static gr_status trace_protein_newest(gr_graph *g, void *config)
+{
+    gr_protein_input in = { .coords = gr_input(g, "coords"),
+                            .mask = gr_input(g, "mask"),
+                            .tokens = gr_input(g, "ids"),
+                            .constants = gr_input(g, "constants"),
+                            .residues = gr_input(g, "at"),
+                            .pairs = gr_input(g, "pairs"),
+                            .token_mask = gr_input(g, "shown") };
+    gr_protein_output out = gr_protein_model(g, "", &in, (const gr_protein *)config);
+    gr_value *loss = gr_add(g, entropy(g, out.fragments, "frag"), entropy(g, out.torsions, "tors"));
+
+    gr_loss(g, gr_add(g, loss, gr_mean(g, gr_square(g, out.offsets), GR_AXES_ALL, false)));
+    return gr_graph_status(g);
+}
+
 #define DIMS(...)                                                                       \
     {                                                                                   \
         .n_dims = (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), .dim = { \
@@ -121,6 +137,7 @@ static const gr_jit jit_small = { 96, 2, 3, 384, 32, 4 }, jit_full = { 0 };
 static const gr_gpt2 gpt2_small = { 199, 64, 96, 2, 3, 0 }, gpt2_full = { 0 };
 static const encoder encoder_small = { 96, 2, 3 }, encoder_full = { 384, 6, 6 };
 static const gr_protein protein_small = { .width = 64, .layers = 2, .heads = 2 },
+                        protein_newest = { .width = 64, .layers = 2, .heads = 2, .offsets = true },
                         protein_full = { 0 };
 
 #define RESNET(side, b)                                              \
@@ -154,6 +171,20 @@ static const gr_protein protein_small = { .width = 64, .layers = 2, .heads = 2 }
         name, trace, &config, n_params, 1, 1,                         \
             { LABEL("ids", vocab, b, n), LABEL("y", vocab, b, n) }, 2 \
     }
+#define PROTEIN_NEWEST(b, l, n, config)                           \
+    {                                                             \
+        "protein_newest", trace_protein_newest, &config, 0, 1, 1, \
+            { REAL("coords", 8, b, l, 4, 3),                      \
+              { "mask", MODEL_LENGTH, 4, 0, DIMS(b, l) },         \
+              { "shown", MODEL_LENGTH, 4, 0, DIMS(b, n) },        \
+              LABEL("ids", 16, b, n),                             \
+              LABEL("frag", 16, b, n),                            \
+              LABEL("tors", 72, b, n),                            \
+              LABEL("at", l, b, n),                               \
+              REAL("constants", 1, b, l, 5),                      \
+              REAL("pairs", 1, b, n, n, 19) },                    \
+            9                                                     \
+    }
 #define PROTEIN(b, l, n, config, n_params)                 \
     {                                                      \
         "protein", trace_protein, &config, n_params, 1, 1, \
@@ -173,6 +204,7 @@ const model models_small[] = {
     TOKENS("gpt2", trace_gpt2, gpt2_small, 0, 199, 2, 40),
     TOKENS("encoder", trace_encoder, encoder_small, 0, 1000, 2, 40),
     PROTEIN(2, 40, 56, protein_small, 0),
+    PROTEIN_NEWEST(2, 40, 56, protein_newest),
 };
 const int n_models_small = (int)(sizeof(models_small) / sizeof(models_small[0]));
 

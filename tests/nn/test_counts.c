@@ -13,7 +13,7 @@ typedef struct counted {
     void (*build)(gr_graph *g, const struct counted *c);
     int64_t n_params;
     int depth;
-    bool lorm;
+    bool lorm, pooled;
 } counted;
 
 /* ---- scribbles: DeepLab over a dilated trunk, and the branch that rebuilds its features ---- */
@@ -107,7 +107,19 @@ static gr_value *add_geometry(gr_graph *g)
     return gr_linear(g, "join", gr_concat(g, part, 3, -1), 512);
 }
 
-static gr_value *add_fusion(gr_graph *g, gr_value *geometry)
+/* One learned query looks at all words. */
+static gr_value *add_pool(gr_graph *g, gr_value *x, gr_value *mask)
+{
+    gr_value *query = gr_param(g, "pool.query", GR_SHAPE(1, 1, 1024), gr_init_normal(0, 0.02));
+    gr_attention_opts o = { .heads = 16, .key_mask = mask };
+    int64_t b = gr_value_shape(x).dim[0];
+
+    query = gr_broadcast(g, query, GR_SHAPE(b, 1, 1024));
+    x = gr_multihead_attention(g, "pool.attn", query, x, &o);
+    return gr_reshape(g, x, GR_SHAPE(b, 1024));
+}
+
+static gr_value *add_fusion(gr_graph *g, gr_value *geometry, bool pooled)
 {
     gr_transformer_opts o = { .heads = 16,
                               .activation = GR_ACT_GELU,
@@ -119,15 +131,14 @@ static gr_value *add_fusion(gr_graph *g, gr_value *geometry)
 
     for (int i = 0; i < 4; i++)
         x = gr_decoder_layer(g, gr_name(g, "layers.%d", i), x, memory, &o);
-    x = gr_layer_norm_layer(g, "norm", gr_mean(g, x, GR_AXIS(1), false), 0);
-    return gr_linear(g, "out", x, 1024);
+    x = pooled ? add_pool(g, x, o.key_mask) : gr_mean(g, x, GR_AXIS(1), false);
+    return gr_linear(g, "out", gr_layer_norm_layer(g, "norm", x, 0), 1024);
 }
 
 static void build_actions(gr_graph *g, const counted *c)
 {
-    gr_value *x = add_fusion(g, add_geometry(g)), *pose, *gripper;
+    gr_value *x = add_fusion(g, add_geometry(g), c->pooled), *pose, *gripper;
 
-    (void)c;
     x = gr_dropout(g, gr_gelu(g, linear_norm(g, "head1", x, 512)), 0.1);
     x = gr_gelu(g, linear_norm(g, "head2", x, 256));
     pose = gr_linear(g, "pose2", gr_relu(g, gr_linear(g, "pose1", x, 256)), 6);
@@ -136,16 +147,34 @@ static void build_actions(gr_graph *g, const counted *c)
     gr_output(g, "gripper", gr_sigmoid(g, gripper));
 }
 
+/* ---- side chains: the later form, which knows more of residues and of pairs of tokens ---- */
+
+static void build_side_chains(gr_graph *g, const counted *c)
+{
+    gr_protein_input in = { gr_input(g, "coords"),    gr_input(g, "there"),
+                            gr_input(g, "fragments"), gr_input(g, "constants"),
+                            gr_input(g, "at"),        gr_input(g, "pairs"),
+                            gr_input(g, "shown") };
+    gr_protein_output out = gr_protein_model(g, "", &in, &(gr_protein){ .offsets = true });
+
+    (void)c;
+    gr_output(g, "fragments", out.fragments);
+    gr_output(g, "torsions", out.torsions);
+    gr_output(g, "offsets", out.offsets);
+}
+
 /* ---- all ---- */
 
 static const counted all[] = {
-    { "deeplabv2 r50", build_deeplab2, 24757721, 50, false },
-    { "res50_ASPP_lorm", build_deeplab2, 33150426, 50, true },
-    { "deeplabv3p r50", build_deeplab3, 40352181, 50, false },
-    { "deeplabv3p r101", build_deeplab3, 59344309, 101, false },
-    { "deeplabv3p_lorm r50", build_deeplab3, 48744886, 50, true },
-    { "deeplabv3p_lorm r101", build_deeplab3, 67737014, 101, true },
-    { "AtlasVLA, what is trained", build_actions, 74653447, 0, false },
+    { "deeplabv2 r50", build_deeplab2, 24757721, 50, false, false },
+    { "res50_ASPP_lorm", build_deeplab2, 33150426, 50, true, false },
+    { "deeplabv3p r50", build_deeplab3, 40352181, 50, false, false },
+    { "deeplabv3p r101", build_deeplab3, 59344309, 101, false, false },
+    { "deeplabv3p_lorm r50", build_deeplab3, 48744886, 50, true, false },
+    { "deeplabv3p_lorm r101", build_deeplab3, 67737014, 101, true, false },
+    { "AtlasVLA, what is trained", build_actions, 74653447, 0, false, false },
+    { "AtlasVLA, attention pooling", build_actions, 78852871, 0, false, true },
+    { "protein_mdm, newest", build_side_chains, 4507368, 0, false, false },
 };
 
 static void check_one(const counted *c)
@@ -158,13 +187,20 @@ static void check_one(const counted *c)
         { .name = "tokens", .dtype = GR_F32, .shape = GR_SHAPE(2, 2, 2048) },
         { .name = "points", .dtype = GR_F32, .shape = GR_SHAPE(2, 2, 50, 3) },
         { .name = "pose", .dtype = GR_F32, .shape = GR_SHAPE(2, 2, 9) },
+        { .name = "coords", .dtype = GR_F32, .shape = GR_SHAPE(2, 33, 4, 3) },
+        { .name = "there", .dtype = GR_BOOL, .shape = GR_SHAPE(2, 33) },
+        { .name = "fragments", .dtype = GR_I32, .shape = GR_SHAPE(2, 40) },
+        { .name = "constants", .dtype = GR_F32, .shape = GR_SHAPE(2, 33, 5) },
+        { .name = "at", .dtype = GR_I32, .shape = GR_SHAPE(2, 40) },
+        { .name = "pairs", .dtype = GR_F32, .shape = GR_SHAPE(2, 40, 40, 19) },
+        { .name = "shown", .dtype = GR_BOOL, .shape = GR_SHAPE(2, 40) },
     };
     int64_t n_params = 0;
     gr_vars *vars;
     gr_graph *g;
 
     GR_CHECK_OK(gr_vars_create(&vars));
-    GR_CHECK_OK(gr_graph_create(&g, vars, true, feeds, 7));
+    GR_CHECK_OK(gr_graph_create(&g, vars, true, feeds, (int)(sizeof(feeds) / sizeof(feeds[0]))));
     c->build(g, c);
     GR_CHECK_OK(gr_graph_status(g));
     for (int i = 0; i < vars->n; i++)

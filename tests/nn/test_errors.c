@@ -194,8 +194,9 @@ static void gpt2_heads(gr_graph *g, const in *i)
 
 static void protein_shape(gr_graph *g, const in *i)
 {
-    gr_protein_model(g, "p", (&(gr_protein_input){ i->tokens, i->bits, i->ids }),
-                     &(gr_protein){ 0 });
+    gr_protein_model(
+        g, "p", (&(gr_protein_input){ .coords = i->tokens, .mask = i->bits, .tokens = i->ids }),
+        &(gr_protein){ 0 });
 }
 
 static void long_name(gr_graph *g, const in *i)

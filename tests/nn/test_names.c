@@ -123,7 +123,9 @@ static void build_gpt2(gr_graph *g, const kind *k)
 
 static void build_protein(gr_graph *g, const kind *k)
 {
-    gr_protein_input in = { gr_input(g, "x"), gr_input(g, "seen"), gr_input(g, "ids") };
+    gr_protein_input in = { .coords = gr_input(g, "x"),
+                            .mask = gr_input(g, "seen"),
+                            .tokens = gr_input(g, "ids") };
 
     (void)k;
     gr_protein_model(g, "", &in, &(gr_protein){ 0 });
