@@ -319,6 +319,11 @@ static gr_status take_word(gr_export *e, const char *word)
     const char **place =
         strcmp(word, "best") == 0 || strcmp(word, "last") == 0 ? &e->pick : &e->source;
 
+    if (*place && strcmp(*place, word) != 0 && place == &e->source && !e->output)
+        return gr_fail(GR_ERR_ARG,
+                       "export: '%s' and '%s': one is what to read; the file to write comes after "
+                       "--output",
+                       *place, word);
     if (*place && strcmp(*place, word) != 0)
         return gr_fail(GR_ERR_ARG, "export: '%s' and '%s': give one of them", *place, word);
     *place = word;

@@ -162,8 +162,10 @@ static void write_record(gr_trainer *t)
     gr_track_f64(&r, "samples_per_s", p->samples_per_s);
     gr_track_f64(&r, "data_share", p->data);
     gr_track_f64(&r, "exchange_share", p->exchange);
-    if (!isnan(t->stats.grad_norm)) {
+    if (!isnan(t->stats.grad_norm))
         gr_track_f64(&r, "grad_norm", t->stats.grad_norm);
+    /* The norm of a step that was skipped may be NaN: this is where the count matters most. */
+    if (!isnan(t->stats.grad_norm) || t->stats.n_skipped > 0) {
         gr_track_f64(&r, "loss_scale", t->stats.loss_scale);
         gr_track_i64(&r, "skipped", t->stats.n_skipped);
     }
@@ -381,6 +383,10 @@ static gr_status finish(gr_trainer *t)
         gr_trainer_say(t, "Nothing was left to train.");
     gr_trainer_say(t, "Done after %" PRId64 " step%s (%s)%s.", t->at, t->at == 1 ? "" : "s",
                    gr_text_str(&took), gr_text_str(&scores));
+    if (t->stats.n_skipped > 0)
+        gr_trainer_say(t,
+                       "%" PRId64 " of %" PRId64 " steps skipped: their gradients were not finite.",
+                       t->stats.n_skipped, t->at);
     gr_trainer_say(t, "Results: %s (config.yaml, metrics.jsonl, plots/, checkpoints/)", t->folder);
     say_how_to_go_on(t);
     gr_text_fini(&scores);

@@ -46,6 +46,12 @@ says few "3 training samples for 4 ranks; use at most 3"
 train 4 padded --n_train 5 --batch_size 1 --epochs 1 || fail padded
 says padded "5 samples on 4 ranks: 3 are taken twice"
 
+# Steps that are skipped are counted in every record, although their norm is no number.
+train 2 skipped --n_train 64 --batch_size 8 --epochs 1 --amp fp16 --init_scale 1e30 --log_every 1 ||
+    fail skipped
+says skipped "^4 of 4 steps skipped: their gradients were not finite"
+[ "$(grep -c '"loss_scale": .*"skipped": [1-4]' skipped/metrics.jsonl)" = 4 ] || fail "not 4 records"
+
 # Early stopping: nothing is ever better by 10, so the run ends after 1 + 2 evaluations, on
 # all ranks together; and stays ended.
 for ranks in 1 3; do

@@ -88,6 +88,8 @@ says onward "^Done after"
 accuracy() { grep '^accuracy,' "$1/test_metrics.csv"; }
 "$gradus" export run --output model.safetensors >export.log 2>&1 || fail export
 says export "from run/checkpoints/best_model.safetensors, averages"
+! "$gradus" export run model.pt >export_two.log 2>&1 || fail "export without --output"
+says export_two "the file to write comes after --output"
 "$gradus" export --checkpoint last --output_dir run --raw --output last.pt >export_last.log 2>&1 ||
     fail "export of the last"
 says export_last "from run/checkpoints/last.safetensors, parameters"

@@ -43,6 +43,11 @@ GR_COMM=mpi mpirun -n 3 "$GR_BIN/gradus" "${words[@]}" \
     --output_dir mpi.3 >mpi.log 2>&1 || { cat mpi.log; fail "under mpirun"; }
 same mpi 3
 
+# Without mpirun it is one rank, whatever variables MPI sets for itself.
+GR_COMM=mpi OMPI_MCA_orte_tmpdir_base="$session" "$GR_BIN/gradus" "${words[@]}" \
+    --output_dir mpi.1 >one.log 2>&1 || { cat one.log; fail "MPI without mpirun"; }
+grep -q "group 'mpi': rank 0 of 1" one.log || fail "one rank did not take MPI"
+
 # Ranks that believe to be alone on their hosts: MPI carries their bytes, unasked.
 mpirun -n 3 env OMPI_COMM_WORLD_LOCAL_SIZE=1 OMPI_COMM_WORLD_LOCAL_RANK=0 "$GR_BIN/gradus" \
     "${words[@]}" --output_dir unasked.3 >unasked.log 2>&1 || { cat unasked.log; fail "mpi, unasked"; }

@@ -241,6 +241,8 @@ static void test_look(void)
     refuse_look("", "say what to train");
     refuse_look("guides more", "unexpected word 'more'");
     refuse_look("guides --recipe other", "flag '--recipe': 'other', but the word 'guides'");
+    /* A value, since the recipe is named elsewhere. */
+    refuse_look("--recipe other --model.name guides", "there is no recipe 'other'");
     refuse_look("--epochs x guides", "flag '--epochs': 'x' is no whole number");
 }
 

@@ -45,9 +45,11 @@ static void end_mpi(void)
     mpi_watch_end(watch);
 }
 
-/* Rule (1). */
+/* Rule (1). Open MPI without mpirun sets PMIX_RANK, which would look like half of a launcher's
+ * variables to who asks the environment afterwards. */
 static gr_status init_mpi(gr_deadline d)
 {
+    bool has_pmix = getenv("PMIX_RANK") != NULL;
     int level, rc;
     mpi_watch *watch =
         mpi_watch_begin("MPI_Init, which waits until all ranks of mpirun have started MPI", d);
@@ -55,6 +57,8 @@ static gr_status init_mpi(gr_deadline d)
     rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
     mpi_watch_end(watch);
     GR_TRY(mpi_check(rc, "MPI_Init"));
+    if (!has_pmix)
+        unsetenv("PMIX_RANK");
     atexit(end_mpi);
     return GR_OK;
 }

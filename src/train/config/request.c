@@ -1,7 +1,7 @@
 /*
  * The first look. A word that is neither flag nor value names the recipe. After a flag that
  * is not known (yet) a word may be its value: it counts as the recipe only when it is the name
- * of one and no other word is.
+ * of one, and neither another word nor a setting names one.
  */
 #include "train/config/request.h"
 
@@ -73,6 +73,8 @@ gr_status gr_request_read(gr_request *r, const gr_command *c)
     r->o.settings->is_lenient = true;
     GR_TRY(gr_train_options_look(&r->o, c->argc > 0 ? c->argc : 0, c->argv, &w));
     word = l.sure ? l.sure : l.maybe;
+    if (!l.sure && l.maybe && r->o.recipe && strcmp(l.maybe, r->o.recipe) != 0)
+        word = NULL;
     if (word && gr_settings_slot(r->o.settings, "recipe")->origin.kind == GR_FROM_FLAG &&
         strcmp(word, r->o.recipe) != 0)
         return gr_settings_fail(r->o.settings, "recipe", "'%s', but the word '%s' names one, too",
