@@ -125,7 +125,7 @@ gr_status mesh_read_rest(mesh *m, int peer)
 {
     bool is_ring = m->peers[peer].out_ring != NULL;
 
-    for (int i = 0; i < (is_ring ? 1 : m->n_streams); i++) {
+    for (int i = 0; i < (is_ring ? 1 : m->n_streams) && !m->is_halted; i++) {
         mesh_stream *s = &m->peers[peer].streams[i];
         gr_pipe p = { s, is_ring ? mesh_ring_write : socket_write,
                       is_ring ? mesh_ring_read : socket_read };
@@ -352,7 +352,10 @@ static void mesh_describe(const gr_wire *w, gr_text *text)
 
 static void mesh_halt(gr_wire *w)
 {
-    mesh_sender_halt((mesh *)w);
+    mesh *m = (mesh *)w;
+
+    m->is_halted = true;
+    mesh_sender_halt(m);
 }
 
 static void close_stream(mesh_stream *s)
@@ -369,6 +372,7 @@ void mesh_destroy(gr_wire *w)
 
     if (!m)
         return;
+    mesh_halt(w);
     mesh_sender_end(m);
     for (int r = 0; r < w->size && m->peers; r++) {
         mesh_peer *p = &m->peers[r];

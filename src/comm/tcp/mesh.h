@@ -105,6 +105,7 @@ typedef struct mesh {
     gr_hosts hosts;
     int *host_first;
     char address[GR_HOST_TEXT];
+    bool is_halted;       /* no message is touched any more: its memory is the caller's again */
     int wants_sender;     /* 1: one is started with the first long message; -1: not decided */
     mesh_sender *sender;  /* NULL: none */
     atom32 n_news;        /* grows with what other threads have done */
