@@ -1,7 +1,8 @@
 /*
  * How processes become a group.
  *
- *     every rank   host/<rank> = "<boot id>|<host name>|<pid namespace>|<pid>|<id>" to the store
+ *     every rank   host/<rank> = "<boot id>|<host name>|<pid namespace>|<pid>|<id>|<size>|
+ *                  <transport>" to the store
  *                  reads everybody's: all on one host, or not
  *     then         shared memory (shm/join.c), or a mesh of connections (tcp/)
  *
@@ -30,10 +31,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEY_TEXT  96
-#define HOST_LINE 640
-#define DRAIN_MS  2000
-#define TELL_MS   5000 /* between two words about whom a rank waits for */
+#define KEY_TEXT       96
+#define HOST_LINE      640
+#define DRAIN_MS       2000
+#define TRANSPORT_TEXT 32
+#define TELL_MS        5000 /* between two words about whom a rank waits for */
 
 typedef struct joining {
     const gr_job *job;
@@ -47,7 +49,7 @@ typedef struct joining {
 } joining;
 
 typedef struct host_line {
-    char boot[64], name[256], space[64], id[128];
+    char boot[64], name[256], space[64], id[128], transport[TRANSPORT_TEXT];
     int pid, n_ranks;
 } host_line;
 
@@ -118,7 +120,8 @@ static gr_status parse_host(const char *text, int rank, host_line *h)
 
     if (!take_field(&at, h->boot, sizeof(h->boot)) || !take_field(&at, h->name, sizeof(h->name)) ||
         !take_field(&at, h->space, sizeof(h->space)) || !take_number(&at, INT32_MAX, &pid) ||
-        !take_field(&at, h->id, sizeof(h->id)) || !take_number(&at, INT32_MAX, &n_ranks))
+        !take_field(&at, h->id, sizeof(h->id)) || !take_number(&at, INT32_MAX, &n_ranks) ||
+        !take_field(&at, h->transport, sizeof(h->transport)))
         return gr_fail(GR_ERR_FORMAT, "rank %d told the store '%.80s' about itself", rank, text);
     h->pid = (int)pid;
     h->n_ranks = (int)n_ranks;
@@ -149,11 +152,27 @@ static gr_status check_host(joining *j, const host_line *first, const host_line 
     return GR_OK;
 }
 
-/* Ranks that were told different numbers would wait for one that never comes. */
-static gr_status check_size(const joining *j, const host_line *h, int rank)
+/* As it stands in a host's line; what does not fit there is refused later. */
+static void own_transport(const joining *j, char text[TRANSPORT_TEXT])
 {
-    if (h->n_ranks == j->job->n_ranks)
+    snprintf(text, TRANSPORT_TEXT, "%s", j->config->transport ? j->config->transport : "auto");
+    text[strcspn(text, "| \n")] = '\0';
+}
+
+/* Ranks that were told different numbers would wait for one that never comes; with different
+ * transports they would wait for each other in different places. */
+static gr_status check_alike(const joining *j, const host_line *h, int rank)
+{
+    char own[TRANSPORT_TEXT];
+
+    own_transport(j, own);
+    if (h->n_ranks == j->job->n_ranks && strcmp(h->transport, own) == 0)
         return GR_OK;
+    if (h->n_ranks == j->job->n_ranks)
+        return gr_fail(GR_ERR_ARG,
+                       "rank %d has transport (--comm, GR_COMM) '%s', and rank %d '%s'; start all "
+                       "ranks with the same",
+                       rank, h->transport, j->job->rank, own);
     return gr_fail(GR_ERR_ARG,
                    "rank %d has a world size (WORLD_SIZE) of %d, and rank %d of %d; start all "
                    "ranks with the same",
@@ -170,7 +189,7 @@ static gr_status read_hosts(joining *j, char **texts)
         GR_TRY(parse_host(texts[r], r, &h));
         if (r == 0)
             first = h;
-        GR_TRY(check_size(j, &h, r));
+        GR_TRY(check_alike(j, &h, r));
         GR_TRY(check_host(j, &first, &h, r));
         j->pids[r] = h.pid;
     }
@@ -225,7 +244,7 @@ static gr_status check_early(joining *j, const char *key, int rank)
     GR_TRY(gr_store_get(j->store, key, &text, &n_bytes, j->deadline));
     st = parse_host(text, rank, &h);
     gr_free(text);
-    return st == GR_OK ? check_size(j, &h, rank) : st;
+    return st == GR_OK ? check_alike(j, &h, rank) : st;
 }
 
 static gr_status get_hosts(joining *j, char *names, const char **keys, char **texts)
@@ -260,8 +279,9 @@ static gr_status meet_hosts(joining *j)
 
     if (names && keys && texts) {
         describe_host(&me);
-        snprintf(line, sizeof(line), "%s|%s|%s|%d|%s|%d", me.boot, me.name, me.space, me.pid, me.id,
-                 j->job->n_ranks);
+        own_transport(j, me.transport);
+        snprintf(line, sizeof(line), "%s|%s|%s|%d|%s|%d|%s", me.boot, me.name, me.space, me.pid,
+                 me.id, j->job->n_ranks, me.transport);
         key_of(j, key, "host", j->job->rank);
         st = gr_store_set(j->store, key, line, strlen(line), j->deadline);
     }

@@ -63,6 +63,8 @@ static void describe_missing(const gr_engine *e, const gr_job_work *w, char *tex
             n = snprintf(text + at, n_bytes - at, "%s%s", at ? ", " : "", peer);
             at += n > 0 ? (size_t)n : 0;
         }
+    if (at == 0)
+        snprintf(text, n_bytes, "%s", GR_NOBODY_TEXT);
 }
 
 gr_status gr_engine_timed_out(gr_engine *e, const gr_job_work *w, int64_t since_ns)

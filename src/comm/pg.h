@@ -113,6 +113,9 @@ typedef struct gr_pg_factory {
 /* For messages of waits that took too long. */
 #define GR_TIMEOUT_HINT "GR_TIMEOUT=SECONDS allows more"
 
+/* For whom a rank waited that was itself stopped until its time was over. */
+#define GR_NOBODY_TEXT "nobody: the others have come, and this process was stopped or had no core"
+
 /* Time that this rank has spent in the group's calls; with NULL 0. On a GPU they only queue
  * work, and the time is not in here. */
 int64_t gr_pg_busy_ns(const gr_pg *pg);

@@ -24,6 +24,16 @@ for comm in auto tcp hosts hosts:1; do
     [ $(($(milliseconds) - start)) -lt 60000 ] || fail "$comm: different world sizes were told too late"
 done
 
+# So are different transports.
+port=$(free_port)
+start=$(milliseconds)
+GR_COMM=tcp by_hand differ "$port" 2 0 "$WORKER" group &
+by_hand differ "$port" 2 1 "$WORKER" group &
+wait
+has differ.0 "rank 1 has transport \(--comm, GR_COMM\) 'auto', and rank 0 'tcp'; start all ranks with the same"
+has differ.1 "rank 0 has transport \(--comm, GR_COMM\) 'tcp', and rank 1 'auto'; start all ranks with the same"
+[ $(($(milliseconds) - start)) -lt 60000 ] || fail "different transports were told too late"
+
 # Somebody is missing: all of these at the same time.
 gone=$(free_port)
 GR_TIMEOUT=8 by_hand no.zero "$gone" 2 1 "$GR_BIN/gradus" train shapes --output_dir no.zero.run &

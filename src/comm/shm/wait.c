@@ -250,6 +250,8 @@ static void describe_missing(gr_shm *s, const shm_goal *g, char *text, size_t n_
         n = snprintf(text + at, n_bytes - at, "%s%s", at ? ", " : "", peer);
         at += n > 0 ? (size_t)n : 0;
     }
+    if (at == 0)
+        snprintf(text, n_bytes, "%s", GR_NOBODY_TEXT);
 }
 
 static gr_status timed_out(gr_shm *s, const shm_goal *g, int64_t since_ns)
