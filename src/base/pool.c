@@ -24,10 +24,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -179,18 +179,13 @@ static int n_cores(void)
 
 static gr_status start_workers(gr_pool *p)
 {
-    sigset_t all, before;
     int err = 0;
 
-    /* Signals are for the threads of the program: workers start with all blocked. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (p->n_workers < p->n_threads - 1 && err == 0) {
-        err = pthread_create(&p->workers[p->n_workers], NULL, worker_main, p);
+        err = gr_thread_start(&p->workers[p->n_workers], worker_main, p);
         if (err == 0)
             p->n_workers++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err != 0)
         return gr_fail(GR_ERR_NOMEM, "cannot start thread %d of %d: %s", p->n_workers + 2,
                        p->n_threads, strerror(err));

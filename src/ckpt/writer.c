@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/outfile.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "ckpt/listing.h"
 
 #include <errno.h>
@@ -264,16 +265,11 @@ static void *writer_main(void *arg)
     return NULL;
 }
 
-/* With all signals blocked: they are for the thread that trains. */
 static gr_status start_thread(gr_ckpt_writer *w)
 {
-    sigset_t all, before;
     int rc;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&w->thread, NULL, writer_main, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    rc = gr_thread_start(&w->thread, writer_main, w);
     return rc == 0 ? GR_OK : gr_fail(GR_ERR_NOMEM, "no thread to write: %s", strerror(rc));
 }
 

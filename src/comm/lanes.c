@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -136,13 +137,9 @@ static void *lane_main(void *arg)
 
 static gr_status start_one(lane *x)
 {
-    sigset_t all, before;
     int rc;
 
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&x->thread, NULL, lane_main, x);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    rc = gr_thread_start(&x->thread, lane_main, x);
     if (rc != 0)
         return gr_fail(GR_ERR_NOMEM, "pthread_create: %s", strerror(rc));
     x->is_running = true;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/size.h"
+#include "base/thread.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -115,20 +116,15 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads of the program, so these ones block them all. */
 static gr_status start_threads(gr_loader *l)
 {
-    sigset_t all, before;
     int err = 0;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (l->n_threads < l->c.n_workers && err == 0) {
-        err = pthread_create(&l->threads[l->n_threads], NULL, worker_main, l);
+        err = gr_thread_start(&l->threads[l->n_threads], worker_main, l);
         if (err == 0)
             l->n_threads++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err != 0)
         return gr_fail(GR_ERR_NOMEM, "loader thread %d of %d did not start: %s", l->n_threads + 1,
                        l->c.n_workers, strerror(err));

@@ -10,13 +10,13 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/streams.h"
+#include "base/thread.h"
 #include "launch/lines.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -275,13 +275,9 @@ static void release(relay *r)
 
 static gr_status start_thread(relay *r)
 {
-    sigset_t all, old;
     int rc;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&r->thread, NULL, run, r);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    rc = gr_thread_start(&r->thread, run, r);
     if (rc != 0)
         return gr_fail(GR_ERR_IO, "no thread for the output of the ranks: %s", strerror(rc));
     return GR_OK;

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "net/interface.h"
 #include "net/socket.h"
 #include "net/store_hub.h"
@@ -15,7 +16,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -376,14 +376,10 @@ static void *serve(void *arg)
 
 gr_status gr_store_server_start(gr_store_server *s)
 {
-    sigset_t all, old;
     int rc;
 
     GR_TRY(gr_grow((void **)&s->polls, &s->cap_polls, 2, sizeof(struct pollfd)));
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&s->thread, NULL, serve, s);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    rc = gr_thread_start(&s->thread, serve, s);
     if (rc != 0)
         return gr_fail(GR_ERR_IO, "key-value store: no thread: %s", strerror(rc));
     s->has_thread = true;

@@ -4,10 +4,10 @@
 #include "base/alloc.h"
 #include "base/cond.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "comm/pg.h"
 #include "net/env.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -60,7 +60,6 @@ static void *look(void *arg)
 mpi_watch *mpi_watch_begin(const char *what, gr_deadline d)
 {
     mpi_watch *w = (mpi_watch *)gr_calloc(1, sizeof(*w));
-    sigset_t all, before;
     gr_job job;
     int rc;
 
@@ -75,10 +74,7 @@ mpi_watch *mpi_watch_begin(const char *what, gr_deadline d)
         snprintf(w->who, sizeof(w->who), "a rank");
     pthread_mutex_init(&w->lock, NULL);
     gr_cond_init(&w->ended);
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    rc = pthread_create(&w->thread, NULL, look, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    rc = gr_thread_start(&w->thread, look, w);
     if (rc == 0)
         return w;
     pthread_cond_destroy(&w->ended);

@@ -18,10 +18,10 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -184,7 +184,6 @@ void mesh_sender_send(mesh *m, mesh_stream *s, gr_msg *msg, bool is_long)
 static gr_status start(mesh_sender *x)
 {
     size_t n = (size_t)x->mesh->wire.size * (size_t)x->mesh->n_streams;
-    sigset_t all, before;
     int rc;
 
     x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -194,10 +193,7 @@ static gr_status start(mesh_sender *x)
     x->polls = (struct pollfd *)gr_calloc(n + 1, sizeof(*x->polls));
     if (!x->open || !x->polls)
         return GR_ERR_NOMEM;
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&x->thread, NULL, sender_main, x);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    rc = gr_thread_start(&x->thread, sender_main, x);
     if (rc != 0)
         return gr_fail(GR_ERR_NOMEM, "pthread_create: %s", strerror(rc));
     x->is_running = true;
