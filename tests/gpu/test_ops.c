@@ -55,6 +55,7 @@ static const char *const cpu_only[] = {
     "batch_norm_sums",
     "channel_map",
     "assign",
+    "hold",
     "attention",
     "attention_grad",
     "rotary",
