@@ -6,7 +6,6 @@
 #include "base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #define SPIN_NS  100000 /* before a lane without work sleeps, if every rank has a core */
@@ -137,9 +136,8 @@ static void *lane_main(void *arg)
 
 static gr_status start_one(lane *x)
 {
-    int rc;
+    int rc = gr_thread_start(&x->thread, lane_main, x);
 
-    rc = gr_thread_start(&x->thread, lane_main, x);
     if (rc != 0)
         return gr_fail(GR_ERR_NOMEM, "pthread_create: %s", strerror(rc));
     x->is_running = true;

@@ -11,7 +11,6 @@
 #include "comm/pg.h"
 #include "comm/world.h"
 
-#include <dirent.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,33 +28,6 @@
 
 /* ---- when there are some ---- */
 
-static bool is_lane(const char *task)
-{
-    char path[300], name[32] = "";
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task);
-    f = fopen(path, "r");
-    if (f && !fgets(name, sizeof(name), f))
-        name[0] = '\0';
-    if (f)
-        fclose(f);
-    return strcmp(name, "gradus-lane\n") == 0;
-}
-
-static int count_lanes(void)
-{
-    DIR *d = opendir("/proc/self/task");
-    const struct dirent *e;
-    int n = 0;
-
-    GR_CHECK(d != NULL);
-    while ((e = readdir(d)))
-        n += is_lane(e->d_name);
-    closedir(d);
-    return n;
-}
-
 /* arg: how many each rank has. The barriers keep ranks from running ahead. */
 static gr_status has_lanes(gr_pg *pg, void *arg)
 {
@@ -67,7 +39,7 @@ static gr_status has_lanes(gr_pg *pg, void *arg)
     GR_CHECK_EQ(strstr(text, line) != NULL, n > 1);
     GR_CHECK(n == 1 || !strstr(text, "a thread of its own writes")); /* one too many */
     GR_TRY(gr_pg_barrier(pg));
-    GR_CHECK_EQ(count_lanes(), gr_pg_size(pg) * (n - 1));
+    GR_CHECK_EQ(world_threads("gradus-lane"), gr_pg_size(pg) * (n - 1));
     return gr_pg_barrier(pg);
 }
 
@@ -77,7 +49,7 @@ static void test_count(const char *transport, const char *wish, const char *n_st
     setenv("GR_TCP_LANES", wish, 1);
     setenv("GR_TCP_STREAMS", n_streams, 1);
     world_run(4, has_lanes, &n);
-    GR_CHECK_EQ(count_lanes(), 0); /* gone with the groups */
+    GR_CHECK_EQ(world_threads("gradus-lane"), 0); /* gone with the groups */
     unsetenv("GR_TCP_STREAMS");
     world_transport("tcp");
 }
@@ -98,7 +70,7 @@ static gr_status few_enough(gr_pg *pg, void *arg)
     int n_cores = *(const int *)arg;
 
     GR_TRY(gr_pg_barrier(pg));
-    GR_CHECK(count_lanes() + gr_pg_size(pg) <= (n_cores > 4 ? n_cores : 4));
+    GR_CHECK(world_threads("gradus-lane") + gr_pg_size(pg) <= (n_cores > 4 ? n_cores : 4));
     return gr_pg_barrier(pg);
 }
 

@@ -8,8 +8,6 @@
 #include "comm/grid.h"
 #include "comm/world.h"
 
-#include <dirent.h>
-
 #define LONG_BYTES  ((size_t)1 << 20)
 #define LEAVE_BYTES ((size_t)44 << 10)
 #define N_GROUPS    60
@@ -22,33 +20,6 @@
 
 /* ---- when there is one ---- */
 
-static bool is_sender(const char *task)
-{
-    char path[300], name[32] = "";
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task);
-    f = fopen(path, "r");
-    if (f && !fgets(name, sizeof(name), f))
-        name[0] = '\0';
-    if (f)
-        fclose(f);
-    return strcmp(name, "gradus-sender\n") == 0;
-}
-
-static int count_senders(void)
-{
-    DIR *d = opendir("/proc/self/task");
-    const struct dirent *e;
-    int n = 0;
-
-    GR_CHECK(d != NULL);
-    while ((e = readdir(d)))
-        n += is_sender(e->d_name);
-    closedir(d);
-    return n;
-}
-
 /* arg: does each rank get one? The barriers keep ranks from running ahead. */
 static gr_status starts(gr_pg *pg, void *arg)
 {
@@ -58,11 +29,11 @@ static gr_status starts(gr_pg *pg, void *arg)
     gr_pg_describe(pg, text, sizeof(text));
     GR_CHECK_EQ(strstr(text, "a thread of its own writes") != NULL, wants);
     GR_TRY(gr_pg_broadcast(pg, (gr_vec){ mem, 100, GR_U8 }, 0));
-    GR_CHECK_EQ(count_senders(), 0);
+    GR_CHECK_EQ(world_threads("gradus-sender"), 0);
     GR_TRY(gr_pg_barrier(pg));
     GR_TRY(gr_pg_allreduce(pg, (gr_vec){ mem, LONG_BYTES, GR_U8 }, GR_REDUCE_SUM));
     GR_TRY(gr_pg_barrier(pg));
-    GR_CHECK_EQ(count_senders(), wants ? gr_pg_size(pg) : 0);
+    GR_CHECK_EQ(world_threads("gradus-sender"), wants ? gr_pg_size(pg) : 0);
     free(mem);
     return gr_pg_barrier(pg);
 }

@@ -3,7 +3,9 @@
 
 #include "check.h"
 
+#include <dirent.h>
 #include <pthread.h>
+#include <string.h>
 
 static const char *transport = "shm";
 
@@ -57,4 +59,32 @@ void world_run(int n_ranks, world_fn *fn, void *arg)
                     e[r].text);
             exit(1);
         }
+}
+
+static bool has_name(const char *task, const char *name)
+{
+    char path[300], text[32] = "";
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task);
+    f = fopen(path, "r");
+    if (f && !fgets(text, sizeof(text), f))
+        text[0] = '\0';
+    if (f)
+        fclose(f);
+    text[strcspn(text, "\n")] = '\0';
+    return strcmp(text, name) == 0;
+}
+
+int world_threads(const char *name)
+{
+    DIR *d = opendir("/proc/self/task");
+    const struct dirent *e;
+    int n = 0;
+
+    GR_CHECK(d != NULL);
+    while ((e = readdir(d)))
+        n += has_name(e->d_name, name);
+    closedir(d);
+    return n;
 }

@@ -17,4 +17,7 @@ void world_run(int n_ranks, world_fn *fn, void *arg);
 /* Keeps the outcome of each rank in e[0..n_ranks-1] instead. */
 void world_try(int n_ranks, int timeout_ms, world_fn *fn, void *arg, gr_error *e);
 
+/* Threads of this process, all ranks together, that have this name. */
+int world_threads(const char *name);
+
 #endif
