@@ -3,8 +3,7 @@
 # several, in turn, so that whatever else the machine does meets all alike. For each:
 # milliseconds (medians), how many times as fast as PyTorch and as the first number of threads,
 # the share of the measured FMA peak, and the peak memory of both. "least" is our fastest step of
-# all rounds and its speed-up: on a virtual machine two threads may get the two halves of one core
-# for seconds, and a median of such rounds says nothing about the program.
+# all rounds and its speed-up: what the program can do when nobody else uses the machine.
 #
 # PYTHON=... chooses the interpreter whose PyTorch is measured; without one only gradus is.
 #
