@@ -207,8 +207,9 @@ static void write_followers(gr_text *out, const worker *workers, int n_workers, 
         gr_text_addf(out, "  and %d more\n", n - MAX_FOLLOWERS);
 }
 
-/* Everybody complains of another rank, and none has failed: one that ended well before did so too
- * early for the others. */
+/* Everybody complains of another rank, and none has failed: one that ended well did so too early
+ * for the others. In which order we came to know of ends says nothing: those who complain may be
+ * gone before the one who left. */
 static void write_leavers(gr_text *out, const worker *workers, int n_workers, const worker *root,
                           int64_t start_ns)
 {
@@ -217,11 +218,9 @@ static void write_leavers(gr_text *out, const worker *workers, int n_workers, co
     for (int i = 0; i < n_workers && gr_report_blame(root) == GR_BLAME_PEER; i++) {
         const worker *w = &workers[i];
 
-        if (!w->has_ended || has_failed(w) || w->was_told || w->order > root->order ||
-            ++n > MAX_FOLLOWERS)
+        if (!w->has_ended || has_failed(w) || w->was_told || ++n > MAX_FOLLOWERS)
             continue;
-        gr_text_addf(out,
-                     "  before it rank %d ended without a failure, perhaps too early: ", w->rank);
+        gr_text_addf(out, "  rank %d ended without a failure, perhaps too early: ", w->rank);
         write_end(out, w, start_ns);
         gr_text_add(out, "\n");
     }

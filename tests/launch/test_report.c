@@ -60,11 +60,15 @@ static void test_blame(void)
           1,
           GR_EXIT_PEER,
           "rank 1 on host" },
-        /* nobody failed of itself: one went too early */
+        /* nobody failed of itself: one went too early, whenever its end was noticed */
         { { { GR_EXIT_PEER, 0, 1, false }, { 0, 0, 0, false }, { GR_EXIT_PEER, 0, 2, false } },
           0,
           GR_EXIT_PEER,
-          "before it rank 1 ended without a failure, perhaps too early: exit code 0, process 101" },
+          "  rank 1 ended without a failure, perhaps too early: exit code 0, process 101" },
+        { { { GR_EXIT_PEER, 0, 0, false }, { 0, 0, 2, false }, { GR_EXIT_PEER, 0, 1, false } },
+          0,
+          GR_EXIT_PEER,
+          "  rank 1 ended without a failure, perhaps too early: exit code 0, process 101" },
     };
     gr_logs *logs;
 

@@ -53,6 +53,6 @@ for comm in shm tcp hosts:1; do
     for _ in 1 2 3 4 5; do
         GR_COMM=$comm pair --nproc-per-node 3 "$WORKER" differ >out.txt 2>err.txt &&
             fail "$comm: different calls went unnoticed"
-        said 'ranks call different collectives: rank [0-2] is in .*, rank [0-2] in|before it rank 1 ended without a failure, perhaps too early'
+        said 'ranks call different collectives: rank [0-2] is in .*, rank [0-2] in|rank 1 ended without a failure, perhaps too early'
     done
 done
