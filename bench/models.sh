@@ -2,8 +2,11 @@
 # Training steps of five networks on the CPU, Gradus beside PyTorch and one thread beside
 # several, in turn, so that whatever else the machine does meets all alike. For each:
 # milliseconds (medians), how many times as fast as PyTorch and as the first number of threads,
-# the share of the measured FMA peak, and the peak memory of both. "least" is our fastest step of
-# all rounds and its speed-up: what the program can do when nobody else uses the machine.
+# the share of the measured FMA peak, and the peak memory of both. Speed-ups are medians of pairs
+# of neighbouring steps, one with each number of threads (--beside): cores whose units a neighbour
+# of the machine uses change their speed several times a second, and medians apart compare
+# different seconds. "least" is our fastest step of all rounds and its speed-up: what the program
+# can do when nobody else uses the machine.
 #
 # PYTHON=... chooses the interpreter whose PyTorch is measured; without one only gradus is.
 #
@@ -34,10 +37,18 @@ least() { sort -g "$1" | head -1; }
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
+# in_turn FIRST THREADS: adds a speed-up to $tmp/THREADS.pairs.
+in_turn() {
+    [ "$1" != "$2" ] || { echo 1 >>"$tmp/$2.pairs" && return; }
+    "$bin/gradus" bench step "$model" --device cpu --amp "$amp" --threads "$1" --beside "$2" \
+        --starts 0 --steps "$(steps_of)" >"$tmp/$2.text2"
+    field speed_up "$tmp/$2.text2" >>"$tmp/$2.pairs"
+}
+steps_of() { [ "$model" = mlp ] && echo $((steps * 50)) || echo "$steps"; }
 # one_round THREADS: adds a time of each side to $tmp/THREADS.ours and .theirs.
 one_round() {
-    local n=$steps at=$tmp/$1
-    [ "$model" != mlp ] || n=$((steps * 50))
+    local n at=$tmp/$1
+    n=$(steps_of)
     "$bin/gradus" bench step "$model" --device cpu --amp "$amp" --threads "$1" --starts 0 \
         --steps "$n" >"$at.text"
     field step_ms "$at.text" >>"$at.ours"
@@ -50,16 +61,16 @@ one_round() {
     fi
 }
 
-# row THREADS FIRST LEAST: the median and the least time with the first number of threads.
+# row THREADS LEAST: the least time with the first number of threads.
 row() {
     local at=$tmp/$1
     touch "$at.theirs" "$at.other"
     awk -v m="$model" -v p="$amp" -v t="$1" -v a="$(median "$at.ours")" \
-        -v b="$(median "$at.theirs")" -v first="$2" -v f="$(field floor_ms "$at.text")" \
-        -v l="$(least "$at.least")" -v l_first="$3" \
+        -v b="$(median "$at.theirs")" -v up="$(median "$at.pairs")" -v f="$(field floor_ms "$at.text")" \
+        -v l="$(least "$at.least")" -v l_first="$2" \
         -v r="$(field peak_mb "$at.text")" -v mem="$(field peak_mb "$at.other")" 'BEGIN {
         printf "%-12s %-5s %-7d %11.3f %11s %7s %8.2f %10.3f %8.2f %10.2f %6.0f%% %8s %8s\n", m, p, t, a,
-            b == "" ? "-" : sprintf("%.3f", b), b == "" ? "-" : sprintf("%.2f", b / a), first / a,
+            b == "" ? "-" : sprintf("%.3f", b), b == "" ? "-" : sprintf("%.2f", b / a), up,
             l, l_first / l, f, 100 * f / a / t, r, mem }'
 }
 
@@ -73,10 +84,13 @@ for model in "${models[@]}"; do
     for amp in ${AMP:-none bf16}; do
         rm -f "$tmp"/*
         for ((i = 0; i < rounds; i++)); do
-            for threads in "${counts[@]}"; do one_round "$threads"; done
+            for threads in "${counts[@]}"; do
+                one_round "$threads"
+                in_turn "${counts[0]}" "$threads"
+            done
         done
         for threads in "${counts[@]}"; do
-            row "$threads" "$(median "$tmp/${counts[0]}.ours")" "$(least "$tmp/${counts[0]}.least")"
+            row "$threads" "$(least "$tmp/${counts[0]}.least")"
         done
     done
 done

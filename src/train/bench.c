@@ -24,18 +24,19 @@
 
 typedef struct bench {
     const gr_command *command;
-    int64_t batch, steps, threads, accumulate, zero, starts;
+    int64_t batch, steps, threads, beside, accumulate, zero, starts;
     int amp, optimizer;
     const char *device, *group, *dump_after, *dump_dot, *without;
     bool tune, profile;
 
     gr_pg *pg;
     gr_step *step;
+    gr_step *other; /* with `beside` threads, or NULL */
     const gr_bench_model *model;
     gr_named feeds[GR_BENCH_MAX_FEEDS];
 } bench;
 
-#define N_OPTIONS 15
+#define N_OPTIONS 16
 
 static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
 {
@@ -44,6 +45,8 @@ static void make_table(bench *b, gr_option table[N_OPTIONS + 1])
         { "steps", GR_OPTION_INT, &b->steps, 1, 1e9, NULL, "N", "steps that are timed" },
         { "threads", GR_OPTION_INT, &b->threads, 0, 1024, NULL, "N",
           "per rank; 0: GR_THREADS, else 1" },
+        { "beside", GR_OPTION_INT, &b->beside, 0, 1024, NULL, "N",
+          "the same network with N threads in turn with it, and how many times as fast; one rank" },
         { "accumulate", GR_OPTION_INT, &b->accumulate, 1, 1e6, NULL, "N", "micro-steps per step" },
         { "zero", GR_OPTION_INT, &b->zero, 0, 2, NULL, "N",
           "state cut up between ranks: 1 the optimiser's, 2 gradients too" },
@@ -168,7 +171,7 @@ static void dump(void *arg, const char *pass, const char *text)
         fprintf(b->command->out, "graph after %s:\n%s\n", pass, text);
 }
 
-static gr_status open_step(bench *b)
+static gr_status open_step(bench *b, int64_t n_threads, gr_step **out)
 {
     gr_step_config c = GR_STEP_CONFIG_INIT;
     gr_optim adamw = GR_OPTIM_ADAMW_INIT;
@@ -182,21 +185,40 @@ static gr_status open_step(bench *b)
     c.amp = (gr_amp)b->amp;
     c.accumulate = (int)b->accumulate;
     c.zero = (int)b->zero;
-    c.n_threads = (int)b->threads;
+    c.n_threads = (int)n_threads;
     c.tune = b->tune;
     c.dump_after = b->dump_after;
     c.without = b->without;
     c.dump = dump;
     c.dump_arg = b;
-    GR_TRY(gr_step_create(&b->step, &c));
-    return gr_step_plan(b->step, true, b->feeds, b->model->n_feeds);
+    GR_TRY(gr_step_create(out, &c));
+    return gr_step_plan(*out, true, b->feeds, b->model->n_feeds);
 }
 
-static gr_status run_steps(bench *b, int64_t n)
+static gr_status open_steps(bench *b)
+{
+    if (b->beside > 0 && gr_pg_size(b->pg) > 1)
+        return gr_fail(GR_ERR_ARG, "--beside is for one rank, and there are %d",
+                       gr_pg_size(b->pg));
+    GR_TRY(open_step(b, b->threads, &b->step));
+    return b->beside > 0 ? open_step(b, b->beside, &b->other) : GR_OK;
+}
+
+static gr_status run_steps(bench *b, gr_step *step, int64_t n)
 {
     for (int64_t i = 0; i < n * b->accumulate; i++)
-        GR_TRY(gr_step_train(b->step, b->feeds, b->model->n_feeds, 1e-3));
-    return gr_step_sync(b->step);
+        GR_TRY(gr_step_train(step, b->feeds, b->model->n_feeds, 1e-3));
+    return gr_step_sync(step);
+}
+
+/* Milliseconds of a step, over a stretch of them: a GPU is waited for at its end. */
+static gr_status time_stretch(bench *b, gr_step *step, double *ms)
+{
+    int64_t began = gr_now_ns();
+
+    GR_TRY(run_steps(b, step, b->model->stretch));
+    *ms = (double)(gr_now_ns() - began) * 1e-6 / b->model->stretch;
+    return GR_OK;
 }
 
 static gr_status write_dot(bench *b)
@@ -223,27 +245,33 @@ typedef struct times {
     int n;
 } times;
 
+static void take_times(times *t, double *ms, int n)
+{
+    t->median_ms = gr_median(ms, n); /* sorts */
+    t->least_ms = ms[0];
+    t->most_ms = ms[n - 1];
+    t->n = n;
+}
+
+static int count_stretches(const bench *b)
+{
+    return b->steps < b->model->stretch ? 1 : (int)(b->steps / b->model->stretch);
+}
+
 static gr_status time_steps(bench *b, times *out)
 {
-    int stretch = b->model->stretch; /* a GPU is waited for at its end */
-    int n = b->steps < stretch ? 1 : (int)(b->steps / stretch);
+    int n = count_stretches(b);
     double *ms = gr_calloc((size_t)n, sizeof(*ms));
-    gr_status st = ms ? run_steps(b, stretch) : GR_ERR_NOMEM; /* the first ones warm up */
+    gr_status st = ms ? time_stretch(b, b->step, ms) : GR_ERR_NOMEM; /* warms up */
     int64_t busy_ns = gr_pg_busy_ns(b->pg), start_ns = gr_now_ns();
+    int64_t n_steps = (int64_t)n * b->model->stretch;
 
-    for (int i = 0; i < n && st == GR_OK; i++) {
-        int64_t began = gr_now_ns();
-
-        st = run_steps(b, stretch);
-        ms[i] = (double)(gr_now_ns() - began) * 1e-6 / stretch;
-    }
+    for (int i = 0; i < n && st == GR_OK; i++)
+        st = time_stretch(b, b->step, &ms[i]);
     if (st == GR_OK) {
-        out->mean_ms = (double)(gr_now_ns() - start_ns) * 1e-6 / stretch / n;
-        out->exchange_ms = (double)(gr_pg_busy_ns(b->pg) - busy_ns) * 1e-6 / stretch / n;
-        out->median_ms = gr_median(ms, n); /* sorts */
-        out->least_ms = ms[0];
-        out->most_ms = ms[n - 1];
-        out->n = n;
+        out->mean_ms = (double)(gr_now_ns() - start_ns) * 1e-6 / (double)n_steps;
+        out->exchange_ms = (double)(gr_pg_busy_ns(b->pg) - busy_ns) * 1e-6 / (double)n_steps;
+        take_times(out, ms, n);
     }
     gr_free(ms);
     return st;
@@ -319,6 +347,42 @@ static gr_status print_exchange(bench *b, const times *t)
     return st;
 }
 
+/* Stretches of both in turn, so that whatever else the machine does meets both alike: the ratio of
+ * neighbours holds where the times of neither do. */
+static gr_status time_beside(bench *b, double *mine, double *theirs, double *ratio, int n)
+{
+    GR_TRY(time_stretch(b, b->other, theirs)); /* warms up */
+    for (int i = 0; i < n; i++) {
+        GR_TRY(time_stretch(b, b->step, &mine[i]));
+        GR_TRY(time_stretch(b, b->other, &theirs[i]));
+        ratio[i] = mine[i] / theirs[i];
+    }
+    return GR_OK;
+}
+
+static gr_status print_beside(bench *b)
+{
+    int n = count_stretches(b);
+    double *ms = gr_calloc((size_t)n * 3, sizeof(*ms)), *theirs = ms + n, *ratio = theirs + n;
+    gr_status st = GR_OK;
+    times one, two, r;
+
+    if (b->other)
+        st = ms ? time_beside(b, ms, theirs, ratio, n) : GR_ERR_NOMEM;
+    if (b->other && st == GR_OK) {
+        take_times(&one, ms, n);
+        take_times(&two, theirs, n);
+        take_times(&r, ratio, n);
+        fprintf(b->command->out,
+                "beside_ms: %.4f and %.4f with %" PRId64 " thread(s), in turn (least %.4f, %.4f)\n"
+                "speed_up: %.3f (median of %d pairs; %.3f to %.3f; of the medians %.3f)\n",
+                one.median_ms, two.median_ms, b->beside, one.least_ms, two.least_ms, r.median_ms, n,
+                r.least_ms, r.most_ms, one.median_ms / two.median_ms);
+    }
+    gr_free(ms);
+    return st;
+}
+
 static gr_status print_profile(bench *b)
 {
     gr_text table = GR_TEXT_INIT;
@@ -353,7 +417,7 @@ static gr_status report_start(bench *b, int64_t born_ns)
 {
     int64_t kernel_ns = gr_now_ns();
 
-    GR_TRY(run_steps(b, 1));
+    GR_TRY(run_steps(b, b->step, 1));
     gr_start_report(b->command->out, born_ns, kernel_ns, gr_now_ns());
     return GR_OK;
 }
@@ -366,7 +430,7 @@ static gr_status run(bench *b)
     GR_TRY(gr_pg_create(&b->pg, NULL));
     GR_TRY(gr_log_setup(gr_pg_rank(b->pg)));
     GR_TRY(make_data(b));
-    GR_TRY(open_step(b));
+    GR_TRY(open_steps(b));
     if (born_ns)
         return report_start(b, born_ns);
     GR_TRY(write_dot(b));
@@ -376,6 +440,7 @@ static gr_status run(bench *b)
         print_times(b, &t);
     }
     GR_TRY(print_exchange(b, &t));
+    GR_TRY(print_beside(b));
     GR_TRY(print_start(b));
     GR_TRY(print_profile(b));
     return gr_pg_barrier(b->pg);
@@ -396,6 +461,7 @@ gr_status gr_bench(const gr_command *c)
     if (st != GR_OK && st != GR_ERR_PEER)
         gr_pg_abort(b.pg, gr_error_message());
     gr_error_take(&error, st);
+    gr_step_destroy(b.other);
     gr_step_destroy(b.step);
     for (int i = 0; i < b.model->n_feeds; i++)
         gr_free(b.feeds[i].mem);
