@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How training scales with ranks, one core each: samples/s of one rank, of RANKS runs that have
+# How training scales with ranks, THREADS cores each: samples/s of one rank, of RANKS runs that have
 # nothing to do with each other, of RANKS ranks together, and of PyTorch's DDP with as many.
 # "efficiency" is together / independent: what the exchange costs, whatever else the machine's
 # cores share. "level" is the same against RANKS times the slowest of the independent runs: ranks
@@ -7,7 +7,8 @@
 # medians.
 #
 # usage: scaling.sh RANKS [STEPS [MODEL:AMP...]]    default: 12 steps (600 of the MLP)
-#        CORES="0 2 4 ..."   the core of each rank; default: 0, 1, 2 ...
+#        THREADS=1           of a rank; 16 cores / 8 ranks = 2 is what gradrun gives
+#        CORES="0 2 4 ..."   the cores of each rank, as "0-1 2-3" for two; default: all in order
 #        ROUNDS, PYTHON, GR_BIN in the environment; FLAGS="--tune" for gradus bench step;
 #        UNDER="chrt -f 50": what every rank is started under, here at real-time priority
 set -euo pipefail
@@ -18,13 +19,16 @@ ranks=${1:?how many ranks} steps=${2:-12}
 shift $(($# < 2 ? $# : 2))
 jobs=("$@")
 [ ${#jobs[@]} -gt 0 ] || jobs=(resnet18:none resnet18:bf16 transformer:none transformer:bf16 mlp:none)
-read -r -a cores <<<"${CORES:-$(seq -s ' ' 0 $((ranks - 1)))}"
+threads=${THREADS:-1}
+places() { local r; for ((r = 0; r < ranks; r++)); do
+    echo "$((r * threads))-$((r * threads + threads - 1))"; done; }
+read -r -a cores <<<"${CORES:-$(places | paste -sd ' ')}"
 [ ${#cores[@]} -ge "$ranks" ] || { echo "CORES has fewer than $ranks cores" >&2; exit 2; }
 bin=$(realpath "${GR_BIN:-build/release/bin}") rounds=${ROUNDS:-3} python=${PYTHON:-python3}
 has_torch=1
 "$python" -c 'import torch.distributed' 2>/dev/null || has_torch=0
-export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE CORES_OF_RANKS="${cores[*]}"
-# Binds a rank to its core and becomes the program.
+export OMP_NUM_THREADS=$threads OMP_WAIT_POLICY=PASSIVE CORES_OF_RANKS="${cores[*]}"
+# Binds a rank to its cores and becomes the program.
 pin='set -- $CORES_OF_RANKS -- "$@"; shift ${PLACE:-${LOCAL_RANK:-0}}; core=$1
      while [ "$1" != -- ]; do shift; done; shift; exec ${UNDER:-} taskset -c "$core" "$@"'
 
@@ -34,16 +38,17 @@ rate() { awk '$1 == "samples_per_s:" { sum += $2 } END { print sum + 0 }'; }
 median() { tr ' ' '\n' <<<"$*" | sort -g | awk '{ x[NR] = $1 } END {
     print NR ? (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 : 0 }'; }
 alone() { local r=$1; PLACE=$r sh -c "$pin" sh "$bin/gradus" bench step "$model" --device cpu \
-    --amp "$amp" --threads 1 --starts 0 --steps "$n" ${FLAGS:-}; }
+    --amp "$amp" --threads "$threads" --starts 0 --steps "$n" ${FLAGS:-}; }
 independent() { local r; for ((r = 0; r < ranks; r++)); do alone "$r" & done; wait; }
 together() { "$bin/gradrun" --nproc-per-node "$ranks" sh -c "$pin" sh "$bin/gradus" bench step \
-    "$model" --device cpu --amp "$amp" --threads 1 --starts 0 --steps "$n" ${FLAGS:-} 2>/dev/null; }
+    "$model" --device cpu --amp "$amp" --threads "$threads" --starts 0 --steps "$n" ${FLAGS:-} 2>/dev/null; }
 ddp() { "$bin/gradrun" --nproc-per-node "$ranks" sh -c "$pin" sh "$python" bench/models_torch.py \
-    "$model" --amp "$amp" --steps "$n" --ddp 2>/dev/null; }
+    "$model" --amp "$amp" --threads "$threads" --steps "$n" --ddp 2>/dev/null; }
 
 echo "machine: $(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo), $(nproc --all) core(s)"
 "$bin/gradus" version | head -1
 [ "$has_torch" = 0 ] || "$python" -c 'import torch; print("PyTorch", torch.__version__)'
+echo "threads: $threads per rank"
 printf '%-17s %10s %12s %10s %11s %8s %8s %10s %8s\n' "$ranks ranks" one independent together \
     efficiency level '/ one' "PyTorch" ratio
 for job in "${jobs[@]}"; do

@@ -198,8 +198,7 @@ static gr_status open_step(bench *b, int64_t n_threads, gr_step **out)
 static gr_status open_steps(bench *b)
 {
     if (b->beside > 0 && gr_pg_size(b->pg) > 1)
-        return gr_fail(GR_ERR_ARG, "--beside is for one rank, and there are %d",
-                       gr_pg_size(b->pg));
+        return gr_fail(GR_ERR_ARG, "--beside is for one rank, and there are %d", gr_pg_size(b->pg));
     GR_TRY(open_step(b, b->threads, &b->step));
     return b->beside > 0 ? open_step(b, b->beside, &b->other) : GR_OK;
 }
