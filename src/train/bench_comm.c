@@ -9,8 +9,10 @@
  * cpu: processor time of one call in the exchange space, user and system, mean of the ranks.
  * Where ranks share cores it bounds the rate; where they do not, it is what training loses.
  *
- * The floor: all ranks at once read and write as many bytes as an all-reduce in shared memory
- * reads and writes, the size once each per rank, and wait for nobody.
+ * All ranks at once read and write as many bytes as an all-reduce in shared memory reads and
+ * writes, the size once each per rank, and wait for nobody. The floor: in memory of that size,
+ * which a core may have in its own cache, where what other ranks wrote never is. The bound: at the
+ * pace of memory that is larger than all caches.
  */
 #include "train/bench.h"
 
@@ -19,14 +21,22 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/option.h"
+#include "base/pages.h"
+#include "base/size.h"
 #include "comm/choose.h"
 #include "comm/pg.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
-#define MAX_BATCHES 1000
-#define N_OPTIONS   6
+#define MAX_BATCHES   1000
+#define MAX_CACHE     (512L << 20)
+#define MIN_MEMORY    (32u << 20) /* of a rank */
+#define MEMORY_SWEEPS 8           /* the best counts */
+#define N_OPTIONS     6
 
 typedef struct bench {
     const gr_command *command;
@@ -36,6 +46,7 @@ typedef struct bench {
     gr_pg *pg;
     float *mem;
     void *base;
+    double byte_us; /* of a byte that is read and written in main memory, all ranks at once */
 } bench;
 
 typedef gr_status call_fn(bench *b, size_t n_elem);
@@ -97,15 +108,52 @@ static gr_status anywhere(bench *b, size_t n_elem)
     return gr_pg_allreduce(b->pg, (gr_vec){ b->mem, n_elem, GR_F32 }, GR_REDUCE_SUM);
 }
 
-static gr_status only_memory(bench *b, size_t n_elem)
+static void sweep(float *mem, size_t n_elem)
 {
-    float *mem = b->base;
-
     for (size_t i = 0; i + 16 <= n_elem; i += 16)
         for (size_t k = 0; k < 16; k++) /* a fixed number: the compiler uses vectors */
             mem[i + k] *= 0.5F;
     __asm__ volatile("" : : "r"(mem) : "memory");
+}
+
+static gr_status only_memory(bench *b, size_t n_elem)
+{
+    sweep(b->base, n_elem);
     return GR_OK;
+}
+
+static gr_status sweep_together(bench *b, float *mem, size_t n_bytes)
+{
+    for (int i = 0; i < MEMORY_SWEEPS; i++) {
+        int64_t start;
+        double us;
+
+        GR_TRY(gr_pg_barrier(b->pg));
+        start = gr_now_ns();
+        sweep(mem, n_bytes / sizeof(float));
+        us = (double)(gr_now_ns() - start) * 1e-3 / (double)n_bytes;
+        b->byte_us = i == 0 || us < b->byte_us ? us : b->byte_us;
+    }
+    return gr_pg_allreduce(b->pg, (gr_vec){ &b->byte_us, 1, GR_F64 }, GR_REDUCE_AVG);
+}
+
+/* All ranks' memory is more than twice the last cache. */
+static gr_status measure_memory(bench *b)
+{
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    size_t all = cache > 0 && cache < MAX_CACHE ? 2 * (size_t)cache : MAX_CACHE;
+    size_t n_bytes = gr_round_up(all / (size_t)gr_pg_size(b->pg) + MIN_MEMORY, GR_LARGE_PAGE_BYTES);
+    float *mem = gr_pages_map(n_bytes, PROT_READ | PROT_WRITE);
+    gr_status st;
+
+    if (!mem)
+        return gr_fail(GR_ERR_NOMEM, "no %zu bytes to measure memory with: %s", n_bytes,
+                       strerror(errno));
+    (void)madvise(mem, n_bytes, MADV_HUGEPAGE); /* as the exchange space has them */
+    memset(mem, 0, n_bytes);
+    st = sweep_together(b, mem, n_bytes);
+    munmap(mem, n_bytes);
+    return st;
 }
 
 static double cpu_us(void)
@@ -149,12 +197,15 @@ static gr_status run_sizes(bench *b)
     double factor = 2.0 * (w - 1) / w;
     FILE *out = b->command->out;
 
+    GR_TRY(measure_memory(b));
     if (gr_pg_rank(b->pg) == 0)
-        fprintf(out,
-                "%d ranks, %d cores, transport %s, f32 sum; us: best, median (bus GB/s)\n"
-                "%10s %27s %27s %9s %9s %9s\n",
-                w, gr_cpu_count(), b->pg->ops->name, "bytes", "exchange", "anywhere", "floor",
-                "of floor", "cpu");
+        fprintf(
+            out,
+            "%d ranks, %d cores, transport %s, f32 sum; main memory: %.1f GB/s read and written "
+            "by all; us: best, median (bus GB/s)\n"
+            "%10s %27s %27s %9s %9s %9s %9s %9s\n",
+            w, gr_cpu_count(), b->pg->ops->name, 2e-3 * w / b->byte_us, "bytes", "exchange",
+            "anywhere", "floor", "of floor", "bound", "of bound", "cpu");
     for (int64_t n = b->min; n <= b->max; n *= 4) {
         times x, s, f;
 
@@ -162,10 +213,12 @@ static gr_status run_sizes(bench *b)
         GR_TRY(measure(b, anywhere, (size_t)n, &s));
         GR_TRY(measure(b, only_memory, (size_t)n, &f));
         if (gr_pg_rank(b->pg) == 0)
-            fprintf(out, "%10lld %9.1f %9.1f (%5.1f) %9.1f %9.1f (%5.1f) %9.1f %8.0f%% %9.1f\n",
+            fprintf(out,
+                    "%10lld %9.1f %9.1f (%5.1f) %9.1f %9.1f (%5.1f) %9.1f %8.0f%% %9.1f %8.0f%% "
+                    "%9.1f\n",
                     (long long)n, x.best, x.median, factor * (double)n / x.best * 1e-3, s.best,
                     s.median, factor * (double)n / s.best * 1e-3, f.best, 100 * f.best / x.best,
-                    x.cpu);
+                    b->byte_us * (double)n, 100 * b->byte_us * (double)n / x.best, x.cpu);
     }
     return gr_pg_barrier(b->pg);
 }
