@@ -1,8 +1,8 @@
 /*
  * How processes become a group.
  *
- *     every rank   host/<rank> = "<boot id>|<host name>|<pid namespace>|<pid>|<id>|<size>|
- *                  <transport>" to the store
+ *     every rank   counts itself, and is refused if it is another's rank (claim.h)
+ *                  host/<rank> = its line (host.h) to the store
  *                  reads everybody's: all on one host, or not
  *     then         shared memory (shm/join.c), or a mesh of connections (tcp/)
  *
@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "comm/claim.h"
 #include "comm/create.h"
 #include "comm/tcp/tcp.h"
 #include "net/interface.h"
@@ -20,38 +21,29 @@
 #include "net/store.h"
 #include "net/store_server.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#define KEY_TEXT       96
-#define HOST_LINE      640
-#define DRAIN_MS       2000
-#define TRANSPORT_TEXT 32
-#define TELL_MS        5000 /* between two words about whom a rank waits for */
+#define KEY_TEXT 96
+#define DRAIN_MS 2000
+#define TELL_MS  5000 /* between two words about whom a rank waits for */
 
 typedef struct joining {
     const gr_job *job;
     const gr_pg_config *config;
     gr_deadline deadline;
     gr_store *store;
+    gr_host me;
     int64_t n;     /* how often this rank has joined a group through this store */
     int *pids;     /* of all ranks, owned */
     bool is_far;   /* some ranks do not share memory */
     bool is_final; /* a failure is not to be tried again */
 } joining;
-
-typedef struct host_line {
-    char boot[64], name[256], space[64], id[128], transport[TRANSPORT_TEXT];
-    int pid, n_ranks;
-} host_line;
 
 static void key_of(const joining *j, char *key, const char *what, int rank)
 {
@@ -63,73 +55,8 @@ static void key_of(const joining *j, char *key, const char *what, int rank)
 
 /* ---- who is where ---- */
 
-/* One field of a line: no separators in it, and never empty. */
-static void put_field(char *field, size_t n_bytes, ssize_t len)
-{
-    field[len < 0 ? 0 : (size_t)len < n_bytes ? (size_t)len : n_bytes - 1] = '\0';
-    field[strcspn(field, "|\n")] = '\0';
-    if (!*field)
-        snprintf(field, n_bytes, "?");
-}
-
-static void describe_host(host_line *h)
-{
-    const char *id = getenv("GR_HOSTID"); /* pretends that hosts differ, for tests */
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-    put_field(h->boot, sizeof(h->boot), fd >= 0 ? read(fd, h->boot, sizeof(h->boot) - 1) : 0);
-    if (fd >= 0)
-        close(fd);
-    put_field(h->name, sizeof(h->name),
-              gethostname(h->name, sizeof(h->name)) == 0 ? (ssize_t)strnlen(h->name, 255) : 0);
-    put_field(h->space, sizeof(h->space),
-              readlink("/proc/self/ns/pid", h->space, sizeof(h->space) - 1));
-    put_field(h->id, sizeof(h->id), snprintf(h->id, sizeof(h->id), "%s", id ? id : ""));
-    h->pid = (int)getpid();
-}
-
-/* Takes the text up to the next separator, or to the end. */
-static bool take_field(const char **at, char *field, size_t n_bytes)
-{
-    size_t len = strcspn(*at, "| ");
-
-    if (len == 0 || len >= n_bytes)
-        return false;
-    memcpy(field, *at, len);
-    field[len] = '\0';
-    *at += len;
-    *at += **at != '\0';
-    return true;
-}
-
-static bool take_number(const char **at, uint64_t max, uint64_t *out)
-{
-    char text[32], *end;
-
-    if (!take_field(at, text, sizeof(text)))
-        return false;
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    return errno == 0 && *end == '\0' && *out <= max;
-}
-
-static gr_status parse_host(const char *text, int rank, host_line *h)
-{
-    const char *at = text;
-    uint64_t pid, n_ranks;
-
-    if (!take_field(&at, h->boot, sizeof(h->boot)) || !take_field(&at, h->name, sizeof(h->name)) ||
-        !take_field(&at, h->space, sizeof(h->space)) || !take_number(&at, INT32_MAX, &pid) ||
-        !take_field(&at, h->id, sizeof(h->id)) || !take_number(&at, INT32_MAX, &n_ranks) ||
-        !take_field(&at, h->transport, sizeof(h->transport)))
-        return gr_fail(GR_ERR_FORMAT, "rank %d told the store '%.80s' about itself", rank, text);
-    h->pid = (int)pid;
-    h->n_ranks = (int)n_ranks;
-    return GR_OK;
-}
-
 /* With `shm` asked for, ranks must share memory; else it is only noted that they do not. */
-static gr_status check_host(joining *j, const host_line *first, const host_line *h, int rank)
+static gr_status check_host(joining *j, const gr_host *first, const gr_host *h, int rank)
 {
     bool is_near = strcmp(first->boot, h->boot) == 0 && strcmp(first->name, h->name) == 0 &&
                    strcmp(first->space, h->space) == 0 && strcmp(first->id, h->id) == 0;
@@ -152,20 +79,12 @@ static gr_status check_host(joining *j, const host_line *first, const host_line 
     return GR_OK;
 }
 
-/* As it stands in a host's line; what does not fit there is refused later. */
-static void own_transport(const joining *j, char text[TRANSPORT_TEXT])
-{
-    snprintf(text, TRANSPORT_TEXT, "%s", j->config->transport ? j->config->transport : "auto");
-    text[strcspn(text, "| \n")] = '\0';
-}
-
 /* Ranks that were told different numbers would wait for one that never comes; with different
  * transports they would wait for each other in different places. */
-static gr_status check_alike(const joining *j, const host_line *h, int rank)
+static gr_status check_alike(const joining *j, const gr_host *h, int rank)
 {
-    char own[TRANSPORT_TEXT];
+    const char *own = j->me.transport;
 
-    own_transport(j, own);
     if (h->n_ranks == j->job->n_ranks && strcmp(h->transport, own) == 0)
         return GR_OK;
     if (h->n_ranks == j->job->n_ranks)
@@ -181,12 +100,12 @@ static gr_status check_alike(const joining *j, const host_line *h, int rank)
 
 static gr_status read_hosts(joining *j, char **texts)
 {
-    host_line first = { .pid = 0 };
+    gr_host first = { .pid = 0 };
 
     for (int r = 0; r < j->job->n_ranks; r++) {
-        host_line h = { .pid = 0 };
+        gr_host h = { .pid = 0 };
 
-        GR_TRY(parse_host(texts[r], r, &h));
+        GR_TRY(gr_host_parse(texts[r], r, &h));
         if (r == 0)
             first = h;
         GR_TRY(check_alike(j, &h, r));
@@ -227,6 +146,7 @@ static gr_status wait_for_rank(joining *j, const char *key, int rank)
                 "MASTER_ADDR and MASTER_PORT, or wait longer with --timeout or GR_TIMEOUT",
                 rank, j->job->n_ranks, (double)j->config->timeout_ms * 1e-3);
         say_waiting(j, rank, waited + TELL_MS * 1e-3);
+        GR_TRY(gr_claim_trouble(j->store, j->job, j->n, j->deadline));
     }
 }
 
@@ -234,7 +154,7 @@ static gr_status wait_for_rank(joining *j, const char *key, int rank)
  * ranks do not ask the store too much. */
 static gr_status check_early(joining *j, const char *key, int rank)
 {
-    host_line h = { .pid = 0 };
+    gr_host h = { .pid = 0 };
     size_t n_bytes;
     char *text;
     gr_status st;
@@ -242,7 +162,7 @@ static gr_status check_early(joining *j, const char *key, int rank)
     if (rank != 0 && j->job->rank != 0)
         return GR_OK;
     GR_TRY(gr_store_get(j->store, key, &text, &n_bytes, j->deadline));
-    st = parse_host(text, rank, &h);
+    st = gr_host_parse(text, rank, &h);
     gr_free(text);
     return st == GR_OK ? check_alike(j, &h, rank) : st;
 }
@@ -273,15 +193,11 @@ static gr_status meet_hosts(joining *j)
     char *names = (char *)gr_calloc(n, KEY_TEXT);
     const char **keys = (const char **)gr_calloc(n, sizeof(*keys));
     char **texts = (char **)gr_calloc(n, sizeof(*texts));
-    char key[KEY_TEXT], line[HOST_LINE];
-    host_line me = { .pid = 0 };
+    char key[KEY_TEXT], line[GR_HOST_LINE];
     gr_status st = GR_ERR_NOMEM;
 
     if (names && keys && texts) {
-        describe_host(&me);
-        own_transport(j, me.transport);
-        snprintf(line, sizeof(line), "%s|%s|%s|%d|%s|%d|%s", me.boot, me.name, me.space, me.pid,
-                 me.id, j->job->n_ranks, me.transport);
+        gr_host_write(&j->me, line);
         key_of(j, key, "host", j->job->rank);
         st = gr_store_set(j->store, key, line, strlen(line), j->deadline);
     }
@@ -353,6 +269,7 @@ static gr_status join(joining *j, gr_pg **out)
 
     snprintf(key, sizeof(key), "gradus/%d/joined/%d", j->job->restart, j->job->rank);
     GR_TRY(gr_store_add(j->store, key, 1, &j->n, j->deadline));
+    GR_TRY(gr_claim_rank(j->store, j->job, &j->me, j->n, j->deadline));
     GR_TRY(meet_hosts(j));
     if (transport && strncmp(transport, "tcp", 3) == 0)
         return join_wired(j, &gr_wired_tcp, out);
@@ -396,6 +313,7 @@ gr_status gr_join(gr_pg **out, const gr_job *job, const gr_pg_config *config)
     gr_store_server *server = NULL;
     gr_status st = GR_OK;
 
+    gr_host_describe(&j.me, job->n_ranks, config->transport);
     j.pids = (int *)gr_calloc((size_t)job->n_ranks, sizeof(*j.pids));
     if (!j.pids)
         return GR_ERR_NOMEM;

@@ -34,6 +34,22 @@ has differ.0 "rank 1 has transport \(--comm, GR_COMM\) 'auto', and rank 0 'tcp';
 has differ.1 "rank 0 has transport \(--comm, GR_COMM\) 'tcp', and rank 1 'auto'; start all ranks with the same"
 [ $(($(milliseconds) - start)) -lt 60000 ] || fail "different transports were told too late"
 
+# Two processes with the same RANK: the second is refused at once, and those who would wait for the
+# missing one learn it, within seconds.
+port=$(free_port)
+start=$(milliseconds)
+for file in same twin; do by_hand $file "$port" 3 1 "$WORKER" group & done
+by_hand same "$port" 3 0 "$WORKER" group &
+wait
+for file in same.0 same.1 twin.1; do
+    has $file "two processes are rank 1: process [0-9]+ on '.*' and process [0-9]+ on '.*'; give each a RANK"
+done
+[ "$(sort same.1 twin.1 | tr -d '\n')" = 14 ] || fail "one of both should be refused, one fail for it"
+[ $(($(milliseconds) - start)) -lt 60000 ] || fail "a second rank 1 was told too late"
+# One after another is fine: the store outlives them.
+expect 0 "$RUN" --nproc-per-node 2 sh -c '"$0" group && "$0" group' "$WORKER"
+[ "$(grep -c 'adds up to 3' out.txt)" = 4 ] || fail "a second program of the same ranks"
+
 # Somebody is missing: all of these at the same time.
 gone=$(free_port)
 GR_TIMEOUT=8 by_hand no.zero "$gone" 2 1 "$GR_BIN/gradus" train shapes --output_dir no.zero.run &
