@@ -13,6 +13,7 @@
 #include "op/matmul/matmul_kernels.h"
 #include "op/unroll_body.h"
 #include "op/vec_avx512_body.h"
+#include "op/matmul/matmul_half_body.h"
 
 #define WIDTH (2 * LANES)
 #define AHEAD 8 /* k steps between the prefetch of v and its use; L1 has 12 ways */
@@ -183,29 +184,6 @@ static void pack_rows(float *dst, const float *src, int64_t src_step, int64_t n_
 
     for (int64_t k = 0; k < n_k; k++, src += src_step, dst += rows)
         _mm512_storeu_ps(dst, _mm512_maskz_loadu_ps(m, src));
-}
-
-static void widen(float *dst, const void *src, gr_dtype t, int64_t n)
-{
-    const char *from = src;
-    int64_t i = 0;
-
-    for (; i + LANES <= n; i += LANES)
-        vec_store(dst + i, vec_widen(from + 2 * i, t));
-    if (i < n)
-        vec_store_masked(dst + i, mask_of(n - i),
-                         vec_widen_masked(from + 2 * i, t, mask_of(n - i)));
-}
-
-static void narrow(void *dst, const float *src, gr_dtype t, int64_t n)
-{
-    char *to = dst;
-    int64_t i = 0;
-
-    for (; i + LANES <= n; i += LANES)
-        vec_narrow_masked(to + 2 * i, t, MASK_ALL, vec_load(src + i));
-    if (i < n)
-        vec_narrow_masked(to + 2 * i, t, mask_of(n - i), vec_load_masked(src + i, mask_of(n - i)));
 }
 
 const gr_tile_isa gr_matmul_tile_avx512 = {
