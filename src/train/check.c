@@ -128,20 +128,28 @@ static gr_status say_model(gr_trainer *t)
 
 /* ---- memory ---- */
 
+/* What the rank that needs most needs: the answer is one for all ranks. */
+static gr_status most_needed(gr_trainer *t, size_t total, size_t *most)
+{
+    int64_t n_bytes = (int64_t)total;
+
+    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &n_bytes, 1, GR_I64 }, GR_REDUCE_MAX));
+    *most = (size_t)n_bytes;
+    return GR_OK;
+}
+
 static bool fits_there(const gr_trainer *t, size_t total)
 {
     return t->o.device_memory == 0 || total <= (size_t)t->o.device_memory;
 }
 
-static gr_status say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
+static void say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
 {
     char need[GR_BYTES_TEXT], limit[GR_BYTES_TEXT];
     gr_fit_config fit = GR_FIT_CONFIG_INIT;
     size_t n_bytes;
     int64_t batch;
 
-    if (t->o.device_memory == 0)
-        return GR_OK;
     fit.limit_bytes = (size_t)t->o.device_memory;
     gr_bytes_text(fit.limit_bytes, limit);
     gr_trainer_say(t, "Device memory %s: batch_size %" PRId64 " needs %s and %s", limit,
@@ -153,10 +161,9 @@ static gr_status say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
                        gr_bytes_text(n_bytes, need));
     else
         gr_trainer_say(t, "  no batch fits: %s", gr_error_message());
-    return GR_OK;
 }
 
-static gr_status say_memory(gr_trainer *t, bool *fits)
+static gr_status say_memory(gr_trainer *t, size_t *total)
 {
     gr_named feeds[GR_RECIPE_MAX_FEEDS];
     gr_memory_report r;
@@ -167,8 +174,12 @@ static gr_status say_memory(gr_trainer *t, bool *fits)
     GR_TRY(gr_memory_report_text(&r, &text));
     gr_trainer_say(t, "Memory of a step on each rank:\n%s", text);
     free(text);
-    *fits = fits_there(t, r.total);
-    return say_fit(t, feeds, r.total);
+    *total = r.total;
+    if (t->o.device_memory == 0)
+        return GR_OK;
+    GR_TRY(most_needed(t, r.total, total));
+    say_fit(t, feeds, *total);
+    return GR_OK;
 }
 
 /* ---- trying it ---- */
@@ -220,13 +231,26 @@ static gr_status fits_here(gr_trainer *t, bool *fits)
     return GR_OK;
 }
 
+/* Said by every rank, so none waits for another; scripts read the exit code. */
+static gr_status refuse_there(gr_trainer *t, size_t total)
+{
+    char need[GR_BYTES_TEXT], limit[GR_BYTES_TEXT];
+
+    t->told_all = true;
+    return gr_fail(GR_ERR_NOMEM, "batch_size %" PRId64 " needs %s, and --device_memory is %s",
+                   t->o.batch_size, gr_bytes_text(total, need),
+                   gr_bytes_text((size_t)t->o.device_memory, limit));
+}
+
 static gr_status check(gr_trainer *t)
 {
+    size_t total;
     bool fits, there;
 
     GR_TRY(gr_trainer_open_data(t));
     GR_TRY(gr_trainer_create_step(t));
-    GR_TRY(say_memory(t, &there));
+    GR_TRY(say_memory(t, &total));
+    there = fits_there(t, total);
     GR_TRY(fits_here(t, &fits));
     if (fits) {
         GR_TRY(gr_trainer_plan(t));
@@ -247,7 +271,7 @@ static gr_status check(gr_trainer *t)
                        there ? "Everything is ready."
                              : "Everything is ready here, but it does not fit into the "
                                "device memory that was asked for.");
-    return GR_OK;
+    return there ? GR_OK : refuse_there(t, total);
 }
 
 gr_status gr_check(const gr_command *c)
@@ -269,7 +293,9 @@ void gr_check_help(const gr_command *c, gr_text *out)
                 "usage: gradus check RECIPE [OPTION...]\n\n"
                 "Tries what `gradus train` would do and writes nothing: settings, data, folder, "
                 "memory,\nlayers, one step on all ranks. --device_memory 24GiB asks for a "
-                "device that is not here.\nThe head of every file is read, and sizes of pictures "
+                "device that is not here.\nEnds with 0 when train could start, and with 1 or 2 "
+                "when it could not or would not fit there.\nThe head of every file is read, and "
+                "sizes of pictures "
                 "and masks compared; some samples are\nloaded whole. --check_data all loads all "
                 "(values of masks, damage inside a file), none\nleaves them alone. Takes the "
                 "options of train:\n\n");

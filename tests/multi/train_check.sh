@@ -27,7 +27,13 @@ done
 check 1 small --batch_size 64 --device_memory 5MiB || fail small
 says small "Device memory 5.0 MiB: batch_size 64 needs 4.* MiB and fits"
 says small "largest batch_size that fits is [0-9]"
-check 2 tiny --batch_size 64 --device_memory 1MiB || fail tiny
+# The answer no is an exit code, too: the same 1 as where it does not fit here.
+for ranks in 1 2; do
+    code=0
+    check "$ranks" tiny --batch_size 64 --device_memory 1MiB || code=$?
+    [ "$code" = 1 ] || fail "$ranks ranks: what does not fit there ended with $code"
+    says tiny "out of memory: batch_size 64 needs [0-9.]* MiB, and --device_memory is 1.0 MiB"
+done
 says tiny "does not fit"
 says tiny "no batch fits: "
 says tiny "ready here, but it does not fit into the device memory that was asked for"
