@@ -3,6 +3,7 @@
 #define GR_BASE_TEXT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/status.h"
 
@@ -20,6 +21,12 @@ typedef struct gr_text {
     {                     \
         NULL, 0, 0, GR_OK \
     }
+
+/* What a regular noun ends in behind the number n: "%d rank%s", n, gr_plural(n). */
+static inline const char *gr_plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 
 GR_API void gr_text_add(gr_text *t, const char *s);
 GR_API void gr_text_addn(gr_text *t, const char *s, size_t n);

@@ -26,8 +26,7 @@ void gr_meeting_describe(const gr_hub *h, gr_text *out)
         gr_text_addf(out, "%s'%s'", k++ ? ", " : ": ", p->host);
         if (p->node >= 0)
             gr_text_addf(out, " as node %d", p->node);
-        gr_text_addf(out, " from %s with %d rank%s", p->address, p->n_local,
-                     p->n_local == 1 ? "" : "s");
+        gr_text_addf(out, " from %s with %d rank%s", p->address, p->n_local, gr_plural(p->n_local));
     }
     for (int node = 0, k = 0; c->node_rank >= 0 && node < c->max_hosts; node++) {
         bool here = false;

@@ -107,8 +107,7 @@ static const char *schedule_text(const gr_trainer *t, gr_text *out)
     const gr_schedule *s = &t->schedule;
 
     if (s->n_warmup > 0)
-        gr_text_addf(out, "warm-up %" PRId64 " step%s, then ", s->n_warmup,
-                     s->n_warmup == 1 ? "" : "s");
+        gr_text_addf(out, "warm-up %" PRId64 " step%s, then ", s->n_warmup, gr_plural(s->n_warmup));
     if (t->o.schedule == GR_SCHEDULE_PLATEAU)
         gr_text_addf(out, "x %g when %s does not improve", s->factor, t->judge.name);
     else
@@ -118,6 +117,20 @@ static const char *schedule_text(const gr_trainer *t, gr_text *out)
     if (t->o.warmup_epochs <= 0 && t->o.warmup_steps > s->n_warmup)
         gr_text_addf(out, " (warm-up of %" PRId64 " cut to the run)", t->o.warmup_steps);
     return gr_text_str(out);
+}
+
+/* "3 of 188 per epoch x 8 epochs = 1504 (max_steps)": first what will run. */
+static void say_steps(gr_trainer *t)
+{
+    bool is_cut = t->o.max_steps > 0 && t->o.max_steps < t->n_steps + t->shift;
+    gr_text first = GR_TEXT_INIT;
+
+    if (is_cut)
+        gr_text_addf(&first, "%" PRId64 " of ", t->o.max_steps);
+    gr_trainer_say(t, "  Steps: %s%" PRId64 " per epoch x %" PRId64 " epoch%s = %" PRId64 "%s",
+                   gr_text_str(&first), t->steps_per_epoch, t->o.epochs, gr_plural(t->o.epochs),
+                   t->n_steps, is_cut ? " (max_steps)" : "");
+    gr_text_fini(&first);
 }
 
 static void say_plan(gr_trainer *t)
@@ -130,13 +143,12 @@ static void say_plan(gr_trainer *t)
     gr_trainer_say(t, "  Effective batch: %s", gr_text_str(&batch));
     gr_trainer_say(t, "  Learning rate: %s", gr_text_str(&rate));
     gr_trainer_say(t, "  Schedule: %s", schedule_text(t, &schedule));
-    gr_trainer_say(t, "  Steps: %" PRId64 " per epoch x %" PRId64 " epoch%s = %" PRId64,
-                   t->steps_per_epoch, t->o.epochs, t->o.epochs == 1 ? "" : "s", t->n_steps);
+    say_steps(t);
     gr_trainer_say(t,
                    "  Data: %" PRId64 " training and %" PRId64 " evaluation samples, %d loader "
                    "thread%s per rank, %" PRId64 " batch%s ahead",
                    t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID], t->n_workers,
-                   t->n_workers == 1 ? "" : "s", t->o.prefetch, t->o.prefetch == 1 ? "" : "es");
+                   gr_plural(t->n_workers), t->o.prefetch, t->o.prefetch == 1 ? "" : "es");
     gr_text_fini(&batch);
     gr_text_fini(&rate);
     gr_text_fini(&schedule);

@@ -286,8 +286,9 @@ static gr_status print_head(bench *b)
     GR_TRY(gr_step_describe(b->step, &text));
     fprintf(b->command->out, "gradus %s, %.*s\n", GR_VERSION, (int)strcspn(text, "\n"), text);
     free(text);
-    fprintf(b->command->out, "%s, batch %" PRId64 ", %s, %s, %d rank(s)", b->model->text, b->batch,
-            amp[b->amp], b->optimizer == GR_OPTIM_ADAMW ? "adamw" : "sgd", gr_pg_size(b->pg));
+    fprintf(b->command->out, "%s, batch %" PRId64 ", %s, %s, %d rank%s", b->model->text, b->batch,
+            amp[b->amp], b->optimizer == GR_OPTIM_ADAMW ? "adamw" : "sgd", gr_pg_size(b->pg),
+            gr_plural(gr_pg_size(b->pg)));
     if (b->accumulate > 1)
         fprintf(b->command->out, ", %" PRId64 " micro-steps", b->accumulate);
     fprintf(b->command->out, "\n");
@@ -373,10 +374,10 @@ static gr_status print_beside(bench *b)
         take_times(&two, theirs, n);
         take_times(&r, ratio, n);
         fprintf(b->command->out,
-                "beside_ms: %.4f and %.4f with %" PRId64 " thread(s), in turn (least %.4f, %.4f)\n"
+                "beside_ms: %.4f and %.4f with %" PRId64 " thread%s, in turn (least %.4f, %.4f)\n"
                 "speed_up: %.3f (median of %d pairs; %.3f to %.3f; of the medians %.3f)\n",
-                one.median_ms, two.median_ms, b->beside, one.least_ms, two.least_ms, r.median_ms, n,
-                r.least_ms, r.most_ms, one.median_ms / two.median_ms);
+                one.median_ms, two.median_ms, b->beside, gr_plural(b->beside), one.least_ms,
+                two.least_ms, r.median_ms, n, r.least_ms, r.most_ms, one.median_ms / two.median_ms);
     }
     gr_free(ms);
     return st;

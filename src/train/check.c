@@ -209,8 +209,8 @@ static gr_status try_step(gr_trainer *t)
     from_ns = gr_now_ns();
     if (t->end > 1)
         GR_TRY(gr_trainer_step(t, true));
-    gr_trainer_say(t, "A step on %d rank(s): loss %.6g, %.1f ms", t->n_ranks, t->loss,
-                   (double)(gr_now_ns() - from_ns) * 1e-6);
+    gr_trainer_say(t, "A step on %d rank%s: loss %.6g, %.1f ms", t->n_ranks, gr_plural(t->n_ranks),
+                   t->loss, (double)(gr_now_ns() - from_ns) * 1e-6);
     return GR_OK;
 }
 

@@ -68,8 +68,8 @@ static gr_status run_steps(gr_trainer *t)
         gr_trainer_say(t, "step %" PRId64 ": loss %.6g, every value is finite", t->at, t->loss);
         GR_TRY(gr_trainer_agree_to_stop(t, &signal));
     }
-    gr_trainer_say(t, "%" PRId64 " steps from %" PRId64 " on: every value is finite.",
-                   t->at - first, first + 1);
+    gr_trainer_say(t, "%" PRId64 " step%s from %" PRId64 " on: every value is finite.",
+                   t->at - first, gr_plural(t->at - first), first + 1);
     return gr_pg_barrier(t->pg);
 }
 

@@ -250,9 +250,9 @@ static gr_status check_free(const gr_trainer *t, uint64_t n_checkpoints, const c
     if (free_bytes >= needed)
         return GR_OK;
     return gr_fail(GR_ERR_IO,
-                   "'%s' has %" PRIu64 " bytes free, and %" PRIu64 " checkpoint(s) need %" PRIu64
-                   "; %s",
-                   t->folder, free_bytes, n_checkpoints, needed, advice);
+                   "'%s' has %" PRIu64 " bytes free, and %" PRIu64 " checkpoint%s %" PRIu64 "; %s",
+                   t->folder, free_bytes, n_checkpoints, n_checkpoints == 1 ? " needs" : "s need",
+                   needed, advice);
 }
 
 /* Before the state is fetched: nothing on the disk has been touched when this fails. */

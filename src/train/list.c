@@ -137,8 +137,8 @@ static gr_status list_runs(const char *folder, bool asked, gr_text *out)
             gr_text_addf(out, "  %-32s ", names[i]->d_name);
             if (s.step >= 0)
                 gr_text_addf(out, "step %" PRId64 ", ", s.step);
-            gr_text_addf(out, "%d checkpoint%s%s\n", s.n_checkpoints,
-                         s.n_checkpoints == 1 ? "" : "s", s.is_active ? ", running" : "");
+            gr_text_addf(out, "%d checkpoint%s%s\n", s.n_checkpoints, gr_plural(s.n_checkpoints),
+                         s.is_active ? ", running" : "");
         }
         n_runs += s.is_run;
         free(names[i]);

@@ -376,12 +376,12 @@ static gr_status finish(gr_trainer *t)
     gr_progress_time((double)(gr_now_ns() - t->pace.began_ns) * 1e-9, &took);
     if (t->size[GR_SPLIT_VALID] > 0) {
         gr_text_addf(&scores, ", on %" PRId64 " held-out sample%s: ", t->scores.n_samples,
-                     t->scores.n_samples == 1 ? "" : "s");
+                     gr_plural(t->scores.n_samples));
         gr_scores_text(t, &t->scores, &scores);
     }
     if (t->at == t->pace.began_at)
         gr_trainer_say(t, "Nothing was left to train.");
-    gr_trainer_say(t, "Done after %" PRId64 " step%s (%s)%s.", t->at, t->at == 1 ? "" : "s",
+    gr_trainer_say(t, "Done after %" PRId64 " step%s (%s)%s.", t->at, gr_plural(t->at),
                    gr_text_str(&took), gr_text_str(&scores));
     if (t->stats.n_skipped > 0)
         gr_trainer_say(t,

@@ -33,11 +33,11 @@ static gr_status check_batch(const gr_trainer *t)
                        t->size[GR_SPLIT_TRAIN], count, a);
     if (t->o.batch_size > count / a)
         return gr_fail(GR_ERR_ARG,
-                       "a step takes batch_size %" PRId64 " x %d rank(s) x %" PRId64
+                       "a step takes batch_size %" PRId64 " x %d rank%s x %" PRId64
                        " accumulation = %" PRId64 " samples, and an epoch has %" PRId64
                        "; the largest batch_size that works is %" PRId64,
-                       t->o.batch_size, t->n_ranks, a, t->o.batch_size * t->n_ranks * a,
-                       t->size[GR_SPLIT_TRAIN], count / a);
+                       t->o.batch_size, t->n_ranks, gr_plural(t->n_ranks), a,
+                       t->o.batch_size * t->n_ranks * a, t->size[GR_SPLIT_TRAIN], count / a);
     return GR_OK;
 }
 

@@ -76,9 +76,9 @@ gr_status gr_pack_command(const gr_command *c)
     config.shard_size = w.shard_size;
     config.resize = (int)w.resize;
     GR_TRY(gr_pack(&config, &result));
-    fprintf(c->out, "packed %" PRId64 " samples into %" PRId64 " file%s in '%s': %.1f MB\n",
-            result.n_samples, result.n_shards, result.n_shards == 1 ? "" : "s", w.to,
-            (double)result.n_bytes / 1e6);
+    fprintf(c->out, "packed %" PRId64 " sample%s into %" PRId64 " file%s in '%s': %.1f MB\n",
+            result.n_samples, gr_plural(result.n_samples), result.n_shards,
+            gr_plural(result.n_shards), w.to, (double)result.n_bytes / 1e6);
     fprintf(c->out,
             "to train on it: gradus train vision --dataset.train_path %s (valid_path, test_path)\n",
             w.to);

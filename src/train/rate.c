@@ -28,16 +28,16 @@ gr_status gr_rate_batch(gr_train_options *o, int n_ranks)
         return GR_OK;
     }
     return gr_fail(GR_ERR_ARG,
-                   "effective_batch %" PRId64 " is no multiple of %d rank(s) x %" PRId64
+                   "effective_batch %" PRId64 " is no multiple of %d rank%s x %" PRId64
                    " accumulation = %" PRId64 "; %" PRId64 " and %" PRId64 " are",
-                   o->effective_batch, n_ranks, o->accumulate, parts, low * parts,
-                   (low + 1) * parts);
+                   o->effective_batch, n_ranks, gr_plural(n_ranks), o->accumulate, parts,
+                   low * parts, (low + 1) * parts);
 }
 
 void gr_rate_batch_text(const gr_train_options *o, int n_ranks, gr_text *out)
 {
     gr_text_addf(out, "batch %" PRId64 " x %d rank%s x %" PRId64 " accumulation = %" PRId64,
-                 o->batch_size, n_ranks, n_ranks == 1 ? "" : "s", o->accumulate,
+                 o->batch_size, n_ranks, gr_plural(n_ranks), o->accumulate,
                  gr_rate_effective(o, n_ranks));
 }
 

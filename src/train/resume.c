@@ -227,21 +227,24 @@ static int64_t steps_in(const gr_trainer *t, const place *p)
 static void note_changes(gr_trainer *t, const place *p)
 {
     int64_t batch = gr_rate_effective(&t->o, t->n_ranks), n = steps_in(t, p);
+    int64_t n_again = p->in_epoch - n * batch;
 
     if (p->n_ranks != t->n_ranks)
-        gr_trainer_note(t, "  Resumed with %d rank(s); the run had %" PRId64 " before", t->n_ranks,
-                        p->n_ranks);
+        gr_trainer_note(t, "  Resumed with %d rank%s; the run had %" PRId64 " before", t->n_ranks,
+                        gr_plural(t->n_ranks), p->n_ranks);
     if (p->batch != batch)
-        gr_trainer_note(t, "  A step takes %" PRId64 " samples; it was %" PRId64 " before", batch,
-                        p->batch);
+        gr_trainer_note(t, "  A step takes %" PRId64 " sample%s; it was %" PRId64 " before", batch,
+                        gr_plural(batch), p->batch);
     if (p->steps != t->steps_per_epoch)
-        gr_trainer_note(t, "  An epoch has %" PRId64 " steps; it had %" PRId64 " before",
-                        t->steps_per_epoch, p->steps);
+        gr_trainer_note(t, "  An epoch has %" PRId64 " step%s; it had %" PRId64 " before",
+                        t->steps_per_epoch, gr_plural(t->steps_per_epoch), p->steps);
     if (p->in_epoch > 0)
         gr_trainer_note(t,
-                        "  %" PRId64 " samples of epoch %" PRId64 " were used before: it goes on "
-                        "after its step %" PRId64 ", and %" PRId64 " sample(s) come again",
-                        p->in_epoch, p->epoch + 1, n, p->in_epoch - n * batch);
+                        "  %" PRId64 " %s of epoch %" PRId64 " %s used before: it goes on "
+                        "after its step %" PRId64 ", and %" PRId64 " %s again",
+                        p->in_epoch, p->in_epoch == 1 ? "sample" : "samples", p->epoch + 1,
+                        p->in_epoch == 1 ? "was" : "were", n, n_again,
+                        n_again == 1 ? "sample comes" : "samples come");
 }
 
 static gr_status take_place(gr_trainer *t)

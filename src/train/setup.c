@@ -88,7 +88,7 @@ static gr_status write_config(const gr_trainer *t, const char *path)
     gr_outfile *f;
     gr_status st;
 
-    gr_text_addf(&text, "# gradus %s, %d rank(s)\n", GR_VERSION, t->n_ranks);
+    gr_text_addf(&text, "# gradus %s, %d rank%s\n", GR_VERSION, t->n_ranks, gr_plural(t->n_ranks));
     gr_train_options_record(&t->o, GR_RECORD_YAML, &text);
     st = gr_text_status(&text);
     if (st == GR_OK)

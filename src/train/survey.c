@@ -177,7 +177,7 @@ static gr_status look_at_split(gr_trainer *t, gr_pool *pool, survey *s, int64_t 
                    " broken (%.1f s, %d thread%s on each rank)%s",
                    size, names[s->split], t->recipe->inspect ? "all looked at, " : "", sums[1],
                    sums[0], (double)(gr_now_ns() - from_ns) * 1e-9, gr_pool_size(pool),
-                   gr_pool_size(pool) == 1 ? "" : "s", sums[0] > 0 ? ":" : "");
+                   gr_plural(gr_pool_size(pool)), sums[0] > 0 ? ":" : "");
     return sums[0] > 0 ? share_broken(t, s, sums[0]) : GR_OK;
 }
 
@@ -196,14 +196,16 @@ static gr_status look_at_all(gr_trainer *t, gr_pool *pool, survey *s)
         return GR_OK;
     if (t->o.on_bad_sample == GR_BAD_SKIP) {
         if (gr_trainer_writes(t))
-            gr_log(TRAIN, WARN, "%" PRId64 " broken samples; the run would skip them", n_broken);
+            gr_log(TRAIN, WARN, "%" PRId64 " broken sample%s; the run would skip %s", n_broken,
+                   gr_plural(n_broken), n_broken == 1 ? "it" : "them");
         return GR_OK;
     }
     t->told_all = true;
     return gr_fail(GR_ERR_FORMAT,
-                   "%" PRId64 " samples cannot be used, the first ones are named above; mend or "
-                   "remove them, or pass them over with --on_bad_sample skip",
-                   n_broken);
+                   "%" PRId64 " sample%s cannot be used, %s named above; mend or "
+                   "remove such samples, or pass them over with --on_bad_sample skip",
+                   n_broken, gr_plural(n_broken),
+                   n_broken == 1 ? "which is" : "the first ones are");
 }
 
 gr_status gr_trainer_survey(gr_trainer *t)

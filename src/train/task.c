@@ -125,8 +125,9 @@ static void say_frozen(gr_trainer *t)
         n += *frozen == '\n';
     if (n == 0)
         return;
-    gr_trainer_say(t, "%d frozen tensor(s) are not in the checkpoint: %s%sdrawn with its seed %s",
-                   n, has_file ? t->o.pretrained : "", has_file ? ", and what that lacks " : "",
+    gr_trainer_say(t, "%d frozen tensor%s not in the checkpoint: %s%sdrawn with its seed %s", n,
+                   n == 1 ? " is" : "s are", has_file ? t->o.pretrained : "",
+                   has_file ? ", and what that lacks " : "",
                    gr_snapshot_get(t->resumed, GR_KEY_SEED));
 }
 
@@ -192,8 +193,8 @@ static gr_status test(gr_trainer *t)
         return GR_OK;
     folder = output_folder(t, "");
     gr_results_table(&t->view, &s, &table);
-    gr_trainer_say(t, "Test of %s on %" PRId64 " samples:\n%s", t->resumed_from, s.n_samples,
-                   gr_text_str(&table));
+    gr_trainer_say(t, "Test of %s on %" PRId64 " sample%s:\n%s", t->resumed_from, s.n_samples,
+                   gr_plural(s.n_samples), gr_text_str(&table));
     gr_text_fini(&table);
     st = gr_results_write(&t->view, &s, folder);
     if (st == GR_OK)
@@ -221,6 +222,7 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
     int64_t n_samples = 0;
     gr_prediction *p;
     gr_status st;
+    int n_files;
 
     if (!path)
         return GR_ERR_NOMEM;
@@ -232,14 +234,16 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
     gr_prediction_destroy(p);
     GR_TRY(st);
     GR_TRY(gr_pg_barrier(t->pg)); /* the others have written theirs */
-    if (header && count_files(folder) > 0)
+    n_files = header ? count_files(folder) : 0;
+    if (n_files > 0)
         gr_trainer_say(t,
-                       "Predictions of %s on %" PRId64 " samples: %s, and %d other file(s) in that "
+                       "Predictions of %s on %" PRId64 " sample%s: %s, and %d other file%s in that "
                        "folder",
-                       t->resumed_from, n_samples, path, count_files(folder));
+                       t->resumed_from, n_samples, gr_plural(n_samples), path, n_files,
+                       gr_plural(n_files));
     else
-        gr_trainer_say(t, "Predictions of %s on %" PRId64 " samples: %s", t->resumed_from,
-                       n_samples, header ? path : folder);
+        gr_trainer_say(t, "Predictions of %s on %" PRId64 " sample%s: %s", t->resumed_from,
+                       n_samples, gr_plural(n_samples), header ? path : folder);
     return GR_OK;
 }
 

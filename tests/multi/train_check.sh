@@ -18,7 +18,7 @@ for ranks in 1 2 3 4; do
     check "$ranks" "c$ranks" --n_train 500 --batch_size 16 || fail "$ranks ranks"
     says "c$ranks" "batch 16 x $ranks ranks\? x 1 accumulation"
     says "c$ranks" "^  fc1  *200960 *0 *0 *401 K$"
-    says "c$ranks" "A step on $ranks rank(s): loss 2.[0-9]*, "
+    says "c$ranks" "A step on $ranks rank$([ "$ranks" = 1 ] || echo s): loss 2.[0-9]*, "
     says "c$ranks" "Everything is ready."
 done
 [ -z "$(find . -mindepth 1 ! -name '*.log')" ] || fail "check left something: $(ls)"

@@ -38,7 +38,11 @@ END
 # Without a command; the file, and a flag over it.
 refused 0 "Done after 4 steps" "$gradus" --config a.yaml --output_dir one
 refused 0 "batch 8 x 1 rank x" "$gradus" -c a.yaml --task train -b 8 --output_dir two
-refused 0 "Done after 2 steps" "$gradus" train --config a.yaml --max_steps 2 --output_dir three
+# Of the plan the banner says first what will run.
+refused 0 "  Steps: 2 of 4 per epoch x 1 epoch = 4 (max_steps)" \
+    "$gradus" train --config a.yaml --max_steps 2 --log_level INFO --output_dir three
+refused 0 "  Steps: 4 per epoch x 1 epoch = 4$" \
+    "$gradus" train --resume three --max_steps 4 --log_level INFO
 refused 0 "Done after 2 steps" "$gradus" train shapes --config=a.yaml --max_steps 2 --output_dir four
 refused 2 "flag '--task': 'test', but the command is 'train'" "$gradus" train -c a.yaml --task test
 refused 2 "flag '--task': 'tset' is none of train|test|predict|check" "$gradus" -c a.yaml --task tset

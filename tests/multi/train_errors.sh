@@ -33,9 +33,9 @@ refused 2 "no pass is called 'fusion'" "$gradus" train shapes --output_dir a --d
 refused 2 "--resume last needs the folder of the run: --output_dir" "$gradus" train shapes --resume last
 refused 2 "largest batch_size that works is 33" "$gradus" train shapes --output_dir b \
     --n_train 100 --batch_size 64 --accumulate 3 --drop_last
-refused 2 "1000000 x 1 rank(s) x 1 accumulation = 1000000 samples, and an epoch has 24000; the \
+refused 2 "1000000 x 1 rank x 1 accumulation = 1000000 samples, and an epoch has 24000; the \
 largest batch_size that works is 24000" "$gradus" train shapes --output_dir b --batch_size 1000000
-refused 2 "33 x 2 rank(s) x 2 accumulation = 132 .* works is 25" "$GR_BIN/gradrun" \
+refused 2 "33 x 2 ranks x 2 accumulation = 132 .* works is 25" "$GR_BIN/gradrun" \
     --nproc-per-node 2 "$gradus" train shapes --output_dir b --n_train 100 --batch_size 33 \
     --accumulate 2
 refused 1 "cannot open 'nothing'.*without --resume" "$gradus" train shapes --resume best \

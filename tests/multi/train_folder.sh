@@ -69,7 +69,7 @@ wait
 [ "$(cat own?.log | grep '^  Output:' | sort -u | wc -l)" = 6 ] || fail "runs share a new folder"
 
 # Room for what is kept and one more is asked for at the start.
-refused 1 "bytes free, and 1000002 checkpoint(s) need" --output_dir room "${small[@]}" --keep 1000000
+refused 1 "bytes free, and 1000002 checkpoints need" --output_dir room "${small[@]}" --keep 1000000
 
 # On a disk that fills up later, saving fails before it touches anything.
 full_disk() {
@@ -85,7 +85,7 @@ full_disk() {
     rc=0
     wait "$pid" || rc=$?
     [ "$rc" = 1 ] || fail "exit code $rc on a full disk"
-    grep -q 'saving step [0-9]*: .* bytes free, and 1 checkpoint(s) need .*--resume from step 4,' \
+    grep -q 'saving step [0-9]*: .* bytes free, and 1 checkpoint needs .*--resume from step 4,' \
         disk.log || fail "no word of the full disk"
     rm disk/filler
     refused 0 'Resumed at step 4 from' --resume disk/run --max_steps 8

@@ -25,17 +25,17 @@ train 2 two --output_dir two "${small[@]}" --max_steps 13
 for ranks in 4 1 3; do
     cp -r two "ranks$ranks"
     train "$ranks" "ranks$ranks" --resume "ranks$ranks"
-    says "ranks$ranks" "Resumed with $ranks rank(s); the run had 2 before"
+    says "ranks$ranks" "Resumed with $ranks rank$([ "$ranks" = 1 ] || echo s); the run had 2 before"
     says "ranks$ranks" "A step takes $((16 * ranks)) samples; it was 32 before"
     says "ranks$ranks" '160 samples of epoch 2 were used before: it goes on after its step '
     says "ranks$ranks" '^Done after '
 done
 says ranks4 'An epoch has 4 steps; it had 8 before'
-says ranks4 'after its step 2, and 32 sample(s) come again'
+says ranks4 'after its step 2, and 32 samples come again'
 says ranks4 '^Done after 19 steps' # 13, and 2 + 4 of 4 a epoch
-says ranks1 'after its step 10, and 0 sample(s) come again'
+says ranks1 'after its step 10, and 0 samples come again'
 says ranks1 '^Done after 35 steps'
-says ranks3 'after its step 3, and 16 sample(s) come again'
+says ranks3 'after its step 3, and 16 samples come again'
 [ "$(cut -d, -f1 ranks1/metrics.csv | tail -n +2 | sort -nc 2>&1)" = "" ] || fail "steps go back"
 
 # A rank is killed: the launcher starts the job again, and it goes on unasked, to the same bits.

@@ -108,7 +108,7 @@ for name in whole part; do
     run "$name.test" 2 test shapes --checkpoint "$name" --seed 77 --output "$name.t" || fail "test $name"
 done
 [ "$(accuracy whole.t)" = "$(accuracy part.t)" ] || fail "$(accuracy part.t) is not $(accuracy whole.t)"
-says part.test "2 frozen tensor(s) are not in the checkpoint: drawn with its seed 3"
+says part.test "2 frozen tensors are not in the checkpoint: drawn with its seed 3"
 run tuned 1 train shapes "${small[@]}" --output_dir tuned --trainable_only --pretrained model.safetensors ||
     fail tuned
 run tuned.test 1 test shapes --checkpoint tuned --output tuned.t || fail "test tuned"

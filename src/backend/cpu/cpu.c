@@ -30,7 +30,7 @@ static void cpu_describe(gr_device *d, gr_text *out)
     int n_cores = cpu_count();
 
     (void)d;
-    gr_text_addf(out, "CPU, %d core%s", n_cores, n_cores == 1 ? "" : "s");
+    gr_text_addf(out, "CPU, %d core%s", n_cores, gr_plural(n_cores));
     if (page_bytes > 0 && n_pages > 0)
         gr_text_addf(out, ", %.0f GiB", (double)page_bytes * (double)n_pages / 0x1p30);
 }
