@@ -5,15 +5,20 @@
  *
  * feeds each file as it is and then N mutations of it to LLVMFuzzerTestOneInput(). The
  * mutations come from xorshift, seeded by the file's place and the round, so a failure
- * repeats. Inputs lie in memory of exactly their size: ASan sees a read beyond the end.
+ * repeats. Inputs lie in memory of exactly their size: ASan sees a read beyond the end. The one
+ * that fails is left in FAILING, in this folder.
  */
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_GROWTH 64
+#define FAILING    "fuzz_failing_input"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -94,6 +99,26 @@ static void mutate(input *in, uint64_t *state)
     }
 }
 
+/* What is under way, for who hears of the end: abort(), or a sanitizer. */
+static const input *now;
+void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
+
+static void keep_input(void)
+{
+    static const char said[] = "the input is in " FAILING "\n";
+    int fd = now ? open(FAILING, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+
+    if (fd >= 0 && write(fd, now->bytes, now->n) == (ssize_t)now->n)
+        (void)!write(STDERR_FILENO, said, sizeof(said) - 1);
+    now = NULL;
+}
+
+static void on_abort(int number)
+{
+    (void)number;
+    keep_input();
+}
+
 static void feed(const input *in)
 {
     uint8_t *exact = malloc(in->n ? in->n : 1);
@@ -102,7 +127,9 @@ static void feed(const input *in)
         abort();
     if (in->n > 0)
         memcpy(exact, in->bytes, in->n);
+    now = in;
     LLVMFuzzerTestOneInput(exact, in->n);
+    now = NULL;
     free(exact);
 }
 
@@ -153,6 +180,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s MUTATIONS FILE...\n", argv[0]);
         return 2;
     }
+    signal(SIGABRT, on_abort);
+    if (__sanitizer_set_death_callback)
+        __sanitizer_set_death_callback(keep_input);
     for (int i = 2; i < argc; i++) {
         input seed = { 0 };
 

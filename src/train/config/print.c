@@ -44,7 +44,7 @@ static void add_tree(gr_text *out, const gr_tree *t)
         return;
     }
     if (t->type == GR_TREE_TEXT) {
-        bool plain = !t->quoted && t->text[strcspn(t->text, "\"\\,[]{}:#&*!|>'%@`\n\t")] == '\0';
+        bool plain = !t->quoted && t->text[strcspn(t->text, "\"\\,[]{}:#&*!|>'%@`?\n\t")] == '\0';
 
         add_string(out, t->text, !plain);
         return;
