@@ -22,8 +22,9 @@
 #define EXCHANGE   GR_CALL_COUNT       /* a reduction in the exchange space */
 #define GRID       (GR_CALL_COUNT + 1) /* not a fault: the grid */
 #define N_KINDS    (GR_CALL_COUNT + 1)
-#define STOP_MS    800        /* the group's limit where a rank is stopped, */
-#define KILL_MS    240000     /* and where one dies: it is never reached */
+#define STOP_MS    800        /* the group's limit where a rank is stopped, at least; */
+#define STOP_CALLS 10         /* and so many times what a call of healthy ranks has taken here */
+#define KILL_MS    240000     /* where one dies: it is never reached */
 #define ANSWER_MS  60000      /* for whatever ranks have to say, however busy the machine is */
 #define PROMISE_NS 1000000000 /* a death is noticed within a second: most are, here too */
 
@@ -34,11 +35,18 @@ typedef struct rank_process {
     size_t len;
 } rank_process;
 
+/* Shared with the ranks. One limit for all: in a chain of waiting ranks the first to wait is then
+ * the first to give up, and it is the one who knows for whom. */
+typedef struct pace {
+    _Atomic int64_t longest_ns; /* of all calls so far */
+    atomic_int limit_ms;        /* 0: as the group was made */
+} pace;
+
 typedef struct faulty {
     const char *transport;
     int n_ranks, kind;
     size_t n_elem;
-    atomic_int *hurries; /* shared with the ranks: they have the short limit from now on */
+    pace *pace;
     rank_process rank[MAX_RANKS];
 } faulty;
 
@@ -76,6 +84,39 @@ static gr_status live_through_grid(gr_pg *pg)
     return grid_random(pg, 5, 30);
 }
 
+static void note_call(pace *p, int64_t took_ns)
+{
+    int64_t longest = atomic_load(&p->longest_ns);
+
+    while (took_ns > longest && !atomic_compare_exchange_weak(&p->longest_ns, &longest, took_ns))
+        ;
+}
+
+/* Calls until one fails. Says when there were some, and when the short limit holds: not before
+ * it is asked for, since joining takes longer than that on a busy machine, and is not tried. */
+static gr_status call_on(gr_pg *pg, const faulty *f, float *src, float *dst, int out)
+{
+    gr_status st = GR_OK;
+
+    for (int i = 0; st == GR_OK; i++) {
+        int64_t start = gr_now_ns();
+        int limit_ms = atomic_load(&f->pace->limit_ms);
+
+        if (limit_ms && pg->timeout_ms != limit_ms) {
+            pg->timeout_ms = limit_ms;
+            GR_CHECK_EQ(write(out, "?", 1), 1);
+        }
+        st = one_call(pg, f, src, dst);
+        if (st == GR_OK && i % 4 == 3) /* nobody runs far ahead of a root */
+            st = gr_pg_barrier(pg);
+        if (i > 0) /* the first one starts threads, and touches memory */
+            note_call(f->pace, gr_now_ns() - start);
+        if (i == 5)
+            GR_CHECK_EQ(write(out, "!", 1), 1);
+    }
+    return st;
+}
+
 static gr_status live(gr_pg *pg, const faulty *f, int out)
 {
     float *src = (float *)calloc(MAX_RANKS * f->n_elem, sizeof(float));
@@ -83,18 +124,8 @@ static gr_status live(gr_pg *pg, const faulty *f, int out)
     void *base;
     gr_status st = gr_pg_exchange(pg, NULL, f->n_elem * sizeof(float), &base);
 
-    for (int i = 0; st == GR_OK; i++) {
-        /* Not before: joining takes longer than that on a busy machine, and is not tried here. */
-        if (atomic_load(f->hurries) && pg->timeout_ms != STOP_MS) {
-            pg->timeout_ms = STOP_MS;
-            GR_CHECK_EQ(write(out, "?", 1), 1);
-        }
-        st = one_call(pg, f, src, dst);
-        if (st == GR_OK && i % 4 == 3) /* nobody runs far ahead of a root */
-            st = gr_pg_barrier(pg);
-        if (i == 5)
-            GR_CHECK_EQ(write(out, "!", 1), 1);
-    }
+    if (st == GR_OK)
+        st = call_on(pg, f, src, dst, out);
     free(src);
     free(dst);
     return st;
@@ -131,9 +162,9 @@ static void start(faulty *f)
 {
     int port = quiet_port();
 
-    f->hurries = (atomic_int *)mmap(NULL, sizeof(atomic_int), PROT_READ | PROT_WRITE,
-                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    GR_CHECK(f->hurries != MAP_FAILED);
+    f->pace =
+        (pace *)mmap(NULL, sizeof(pace), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    GR_CHECK(f->pace != MAP_FAILED);
     for (int r = 0; r < f->n_ranks; r++) {
         int ends[2];
 
@@ -172,7 +203,7 @@ static void end(faulty *f)
         waitpid(f->rank[r].pid, NULL, 0);
         close(f->rank[r].pipe);
     }
-    munmap(f->hurries, sizeof(atomic_int));
+    munmap(f->pace, sizeof(pace));
 }
 
 static void fail(const faulty *f, int victim, int r, const char *what)
@@ -218,7 +249,9 @@ static int64_t one_fault(faulty f, int victim, int signal)
     for (int r = 0; r < f.n_ranks; r++)
         if (!hear(&f.rank[r], '!'))
             fail(&f, victim, r, "did not start");
-    atomic_store(f.hurries, signal == SIGSTOP);
+    if (signal == SIGSTOP)
+        atomic_store(&f.pace->limit_ms,
+                     STOP_MS + (int)(STOP_CALLS * atomic_load(&f.pace->longest_ns) / 1000000));
     for (int r = 0; r < f.n_ranks && signal == SIGSTOP; r++)
         if (!hear(&f.rank[r], '?'))
             fail(&f, victim, r, "did not hear of the stop");
@@ -234,11 +267,10 @@ static int64_t one_fault(faulty f, int victim, int signal)
     return took;
 }
 
-/* Each rank in turn, all groups at the same time: they do nothing but wait for a deadline. */
-static void stop_each(faulty f)
+/* Stops each rank, in groups that live at the same time: they do nothing but wait for a deadline,
+ * while this process goes on to stops_end. */
+static void stops_begin(faulty f, pid_t *tests)
 {
-    pid_t tests[MAX_RANKS];
-
     for (int victim = 0; victim < f.n_ranks; victim++) {
         tests[victim] = fork();
         GR_CHECK(tests[victim] >= 0);
@@ -248,6 +280,10 @@ static void stop_each(faulty f)
             _exit(0);
         }
     }
+}
+
+static void stops_end(faulty f, const pid_t *tests)
+{
     for (int victim = 0; victim < f.n_ranks; victim++) {
         int how;
 
@@ -262,12 +298,14 @@ void faults_run(const char *transport, int n_ranks)
 
     for (int kind = 0; kind < N_KINDS; kind++) {
         faulty f = { .transport = transport, .n_ranks = n_ranks, .kind = kind, .n_elem = FEW_ELEM };
+        pid_t stops[MAX_RANKS];
 
         if (kind == GR_CALL_RECV)
             continue; /* together with send */
+        stops_begin(f, stops);
         for (int victim = 0; victim < n_ranks; victim++, n_kills++)
             n_prompt += one_fault(f, victim, SIGKILL) < PROMISE_NS;
-        stop_each(f);
+        stops_end(f, stops);
     }
     printf("%s: %d of %d deaths noticed within a second\n", transport, n_prompt, n_kills);
     GR_CHECK(n_prompt * 2 >= n_kills); /* the rest may be the machine's fault */

@@ -58,9 +58,11 @@ static void test_sizes_differ(void)
     gr_error e[2];
 
     world_try(2, 20000, differ, NULL, e);
+    /* The first to see it may break the group before the other looks. */
+    GR_CHECK(e[0].status == GR_ERR_ARG || e[1].status == GR_ERR_ARG);
     for (int r = 0; r < 2; r++) {
-        GR_CHECK_EQ(e[r].status, e[0].status);
-        GR_CHECK(e[r].status != GR_OK && strstr(e[r].text, "common memory") != NULL);
+        GR_CHECK(e[r].status == GR_ERR_ARG || e[r].status == GR_ERR_PEER);
+        GR_CHECK(strstr(e[r].text, "common memory") != NULL);
     }
 }
 

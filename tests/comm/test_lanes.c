@@ -12,12 +12,16 @@
 #include "comm/world.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define N_LONG  ((size_t)150001) /* f32: more than a call must have for lanes */
-#define N_SHORT ((size_t)1000)
+#define N_LONG   ((size_t)150001) /* f32: more than a call must have for lanes */
+#define N_SHORT  ((size_t)1000)
+#define LONG_MS  240000 /* a limit that is never reached */
+#define SHORT_MS 600    /* one that is, by ranks that wait for a late one */
+#define LATE_MS  900
 #ifdef __SANITIZE_THREAD__ /* slow, and looks at threads, not at numbers */
 #define N_GRID   70001
 #define N_GROUPS 8
@@ -253,8 +257,9 @@ static gr_status stay_away(gr_pg *pg, void *arg)
 {
     gr_status st = GR_OK;
 
+    pg->timeout_ms = SHORT_MS; /* not before: joining is not tried here */
     if (gr_pg_rank(pg) == 1)
-        pause_ms(900);
+        pause_ms(LATE_MS);
     else
         st = sum_and_leave(pg, arg);
     return st;
@@ -264,7 +269,7 @@ static void test_late(void)
 {
     gr_error e[3];
 
-    world_try(3, 400, stay_away, NULL, e);
+    world_try(3, LONG_MS, stay_away, NULL, e);
     for (int r = 0; r < 3; r += 2) {
         GR_CHECK(e[r].status == GR_ERR_TIMEOUT || e[r].status == GR_ERR_PEER);
         GR_CHECK(strstr(e[r].text, "150001 f32") && strstr(e[r].text, "rank 1"));
@@ -272,23 +277,26 @@ static void test_late(void)
 }
 
 /* The deadline is for who waits: a call that is begun long before its peers come, and waited for
- * only then, is well. */
+ * only then, is well. arg: has the late rank come? */
 static gr_status begin_early(gr_pg *pg, void *arg)
 {
     float *mem = malloc(N_LONG * sizeof(float));
     gr_pg_call c = { .kind = GR_CALL_ALLREDUCE, .dtype = GR_F32, .n_elem = N_LONG, .label = "x" };
+    atomic_bool *has_come = arg;
     gr_work *work;
     gr_status st;
 
-    (void)arg;
+    pg->timeout_ms = SHORT_MS;
     for (size_t i = 0; i < N_LONG; i++)
         mem[i] = number(gr_pg_rank(pg), i);
     c.src = c.dst = mem;
     if (gr_pg_rank(pg) == 1)
-        pause_ms(900);
+        pause_ms(LATE_MS);
     st = gr_pg_begin(&work, pg, &c);
-    if (gr_pg_rank(pg) != 1)
-        pause_ms(950);
+    if (gr_pg_rank(pg) == 1)
+        atomic_store(has_come, true);
+    while (!atomic_load(has_come))
+        pause_ms(5);
     if (st == GR_OK)
         st = gr_work_finish(work);
     for (size_t i = 0; st == GR_OK && i < N_LONG; i++)
@@ -299,9 +307,10 @@ static gr_status begin_early(gr_pg *pg, void *arg)
 
 static void test_begun_early(void)
 {
+    atomic_bool has_come = false;
     gr_error e[3];
 
-    world_try(3, 400, begin_early, NULL, e);
+    world_try(3, LONG_MS, begin_early, &has_come, e);
     for (int r = 0; r < 3; r++)
         GR_CHECK_EQ(e[r].status, GR_OK);
 }

@@ -23,10 +23,11 @@ while :; do sleep 1000 & wait $!; done
 END
 chmod +x rank.sh
 lines() { [ "$(wc -l <"$1")" -ge "$2" ]; }
-begin() { # WORD...: two ranks and what they start are there; $job is the launcher
+# Two ranks and what they start are there; $job is the launcher, which nohup does not protect.
+begin() { # WORD...
     rm -f pids ready
     touch pids ready
-    "$RUN" --nproc-per-node 2 "$@" ./rank.sh >out.txt 2>err.txt &
+    env --default-signal=HUP "$RUN" --nproc-per-node 2 "$@" ./rank.sh >out.txt 2>err.txt &
     job=$!
     wait_for lines ready 2
     mapfile -t pids <pids

@@ -7,9 +7,11 @@ fail() { echo "FAILED: $*" >&2; tail -n 20 ./*.log >&2; exit 1; }
 settings=(--device cpu --n_train 2048 --n_eval 256 --batch_size 16 --epochs 1000 --save_every 100
     --log_every 10 --keep 0 --progress plain)
 last=checkpoints/last.safetensors
-launch() { # FOLDER OPTION...: in place of this shell, so that $! is the launcher
-    exec "$GR_BIN/gradrun" --nproc-per-node 2 "$GR_BIN/gradus" train shapes --output_dir "$1" \
-        "${@:2}" >>"$1.log" 2>&1
+# launch FOLDER OPTION...: in place of this shell, so that $! is the launcher. It does not ignore
+# $signals, whatever this test was started under.
+launch() {
+    exec env ${signals:+--default-signal=$signals} "$GR_BIN/gradrun" --nproc-per-node 2 \
+        "$GR_BIN/gradus" train shapes --output_dir "$1" "${@:2}" >>"$1.log" 2>&1
 }
 wait_for() { # PATTERN FILE
     local end=$((SECONDS + 120))
@@ -52,7 +54,7 @@ grep -q '^Go on with: .* train shapes --resume stopped$' stopped.log ||
 cmp "whole/$last" "stopped/$last" || fail "other bits after SIGINT"
 
 # A terminal that goes away is a request to stop too, unless it is ignored (nohup).
-launch hung "${settings[@]}" --max_steps 400000 &
+signals=HUP launch hung "${settings[@]}" --max_steps 400000 &
 pid=$!
 wait_for ' step 20/' hung.log
 kill -HUP "$pid"
