@@ -49,8 +49,9 @@ cmp <(tensors three0.whole/checkpoints/last.safetensors) <(tensors zero2.whole/c
     fail "zero 2 has other bits"
 
 # Lines of the log are another stream's, and come anywhere between.
-grep -vE '^[0-9]+\.[0-9]+ [A-Z] r[0-9]+ ' plain.whole.log | head -n 4 | diff - <(printf '%s\n' 'Training setup:' '  Distributed: True' \
-    '  World size: 2' '  Rank: 0, Local rank: 0') || fail "banner"
+grep -m 4 -vE '^[0-9]+\.[0-9]+ [A-Z] r[0-9]+ ' plain.whole.log |
+    diff - <(printf '%s\n' 'Training setup:' '  Distributed: True' '  World size: 2' \
+        '  Rank: 0, Local rank: 0') || fail "banner"
 grep -q 'batch 32 x 2 ranks x 2 accumulation = 128' bf16.whole.log || fail "effective batch"
 grep -q '^Done after 64 steps .*, on 203 held-out samples: accuracy [0-9.]*%' plain.whole.log ||
     fail "last lines"

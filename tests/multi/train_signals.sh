@@ -29,7 +29,7 @@ pid_of_rank() { # RANK LAUNCHER: the launcher's child watches the ranks
     local agent child
     for agent in $(children_of "$2"); do
         for child in $(children_of "$agent"); do
-            tr '\0' '\n' <"/proc/$child/environ" | grep -qx "RANK=$1" && echo "$child"
+            tr '\0' '\n' <"/proc/$child/environ" | grep -x "RANK=$1" >child.txt && echo "$child"
         done
     done
 }
