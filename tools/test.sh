@@ -6,13 +6,15 @@
 # machine's attention: those that do run once more, alone, and are named as unstable when they
 # pass then. What a sanitizer reports counts the first time, and so does every other test.
 #
-# usage: test.sh [dev | asan | tsan]...      JOBS=N limits the parallel jobs
+# usage: test.sh [dev | asan | tsan]...      JOBS=N limits the parallel jobs; of the tests, many
+#                                            of which wait most of the time, half as many more run
 set -euo pipefail
 trap 'exit 130' INT
 cd "$(dirname "$0")/.."
 
 tsan_labels='base net comm step data track launch multi'
 unsteady_labels='^(multi|launch|interop|comm)$'
+jobs=${JOBS:-$(nproc)}
 most_again=10 # more failures than this are no accident
 reports='(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer:|: runtime error: '
 
@@ -42,7 +44,7 @@ gives_up() {
 run_ctest() {
     local stage=$1 first steady
     has_report=
-    once "$stage" "${JOBS:-$(nproc)}" "${@:2}" && [ -z "$has_report" ] && return
+    once "$stage" $((jobs + (jobs + 1) / 2)) "${@:2}" && [ -z "$has_report" ] && return
     first=$failed
     [ -n "$first" ] && [ -z "$has_report" ] && [ "$(echo "$first" | wc -l)" -le $most_again ] ||
         gives_up "$stage"

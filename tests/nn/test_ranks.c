@@ -185,9 +185,13 @@ static double condition(const model *m, const gr_snapshot *a)
 static void check_model(const model *m)
 {
     static const setup one = { 1, 1, false };
+#ifdef __SANITIZE_ADDRESS__ /* slow, and looks at memory, not at numbers */
+    static const setup many[] = { { 3, 1, true }, { 2, 2, false } };
+#else
     static const setup many[] = {
         { 2, 1, false }, { 3, 1, true }, { 4, 1, false }, { 2, 2, false }
     };
+#endif
     gr_named joint[MODEL_MAX_FEEDS];
     model whole = *m;
     gr_snapshot *a;

@@ -19,8 +19,10 @@
 #include "step/private.h"
 #include "step/random_graph.h"
 
-#ifdef __SANITIZE_THREAD__ /* ten times slower, and looks at threads, not at numbers */
+#if defined(__SANITIZE_THREAD__) /* ten times slower, and looks at threads, not at numbers */
 #define N_GRAPHS 20
+#elif defined(__SANITIZE_ADDRESS__) /* slower, too, and looks at memory */
+#define N_GRAPHS 40
 #else
 #define N_GRAPHS 100
 #endif
