@@ -177,6 +177,11 @@ typedef struct gr_dataset_config {
  * An image without its mask, or a mask without its image, is an error that lists the first
  * few. Caller owns *out; texts of the config are copied, classes_of is only looked at. */
 GR_API gr_status gr_dataset_open(gr_dataset **out, const gr_dataset_config *config) GR_MUST_CHECK;
+/* One without samples that only knows classes by name, in this order: for classes_of where the
+ * names were kept and the data were not. GR_ERR_ARG: a name twice. Caller owns *out; the names
+ * are copied. */
+GR_API gr_status gr_dataset_of_classes(gr_dataset **out, const char *const *names,
+                                       int n) GR_MUST_CHECK;
 GR_API void gr_dataset_destroy(gr_dataset *ds); /* NULL is fine */
 /* Is there what the config names, the split above all? For "use the validation part if there is
  * one"; only folders are looked at. */

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Goes up whenever the structs below change; the trainer refuses another number. */
-#define GR_RECIPE_ABI 4
+#define GR_RECIPE_ABI 5
 
 #define GR_RECIPE_MAX_FEEDS   8
 #define GR_RECIPE_MAX_OUTPUTS 8
@@ -53,6 +53,12 @@ typedef struct gr_metric_info {
     bool is_share; /* between 0 and 1, shown as a percentage */
 } gr_metric_info;
 
+/* A setting of the recipe's own that was left open and that its data have settled. */
+typedef struct gr_found {
+    const char *key;
+    const char *value; /* as a flag would write it: 3, or ["cat", "dog"] */
+} gr_found;
+
 /* What the settings made of the recipe. Everything in it is the recipe's and lives as long
  * as its user data. */
 typedef struct gr_recipe_view {
@@ -65,6 +71,9 @@ typedef struct gr_recipe_view {
     int64_t n_counts;           /* numbers that score() adds to */
     const char *predict_header; /* first line of predictions.csv: "index,file,class"; NULL: no
                                    such file */
+    const gr_found *found;      /* recorded with the settings of a run, so that its checkpoints can
+                                   be used where the training data are not; NULL: nothing */
+    int n_found;
 } gr_recipe_view;
 
 /* Which sample, and in which epoch: augmentation draws from (seed, epoch, index), so that it

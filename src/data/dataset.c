@@ -271,6 +271,26 @@ static gr_status copy_names(gr_dataset *ds, const char *const *names, int n)
     return GR_OK;
 }
 
+gr_status gr_dataset_of_classes(gr_dataset **out, const char *const *names, int n)
+{
+    gr_dataset_config config = GR_DATASET_CONFIG_INIT;
+    gr_dataset *ds;
+    gr_status st;
+
+    *out = NULL;
+    GR_TRY(gr_dataset_begin(&ds, &config));
+    st = copy_names(ds, names, n);
+    for (int i = 0; i < n && st == GR_OK; i++)
+        if (class_named(ds, names[i]) != i)
+            st = gr_fail(GR_ERR_ARG, "the class '%s' is there twice", names[i]);
+    if (st != GR_OK) {
+        gr_dataset_destroy(ds);
+        return st;
+    }
+    *out = ds;
+    return GR_OK;
+}
+
 gr_status gr_classes_set(gr_dataset *ds, const gr_dataset *classes_of, const char *const *names,
                          int n, int *map)
 {

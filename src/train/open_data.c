@@ -10,6 +10,7 @@
 #include "data/sampler.h"
 #include "net/env.h"
 #include "step/inspect.h"
+#include "train/config/settings.h"
 #include "train/rate.h"
 
 #include <inttypes.h>
@@ -159,6 +160,18 @@ static void choose_workers(gr_trainer *t)
         t->o.num_workers >= 0 ? (int)t->o.num_workers : gr_loader_default_workers(n_local);
 }
 
+/* Before the settings are recorded. What a checkpoint or the user has said stays. */
+static gr_status keep_found(gr_trainer *t)
+{
+    for (int i = 0; i < t->view.n_found; i++) {
+        const gr_found *f = &t->view.found[i];
+
+        if (gr_settings_slot(t->o.settings, f->key)->origin.kind <= GR_FROM_DEFAULT)
+            GR_TRY(gr_settings_put_key(t->o.settings, f->key, f->value, GR_FROM_RECIPE));
+    }
+    return GR_OK;
+}
+
 gr_status gr_trainer_open_data(gr_trainer *t)
 {
     gr_recipe_config rc = { .task = t->task,
@@ -171,6 +184,8 @@ gr_status gr_trainer_open_data(gr_trainer *t)
     choose_workers(t);
     GR_TRY(gr_wrap(t->recipe->create(&t->user, &rc), "recipe '%s'", t->recipe->name));
     GR_TRY(t->recipe->describe(t->user, &t->view));
+    if (t->task == GR_TASK_TRAIN)
+        GR_TRY(gr_wrap(keep_found(t), "recipe '%s'", t->recipe->name));
     for (int split = 0; split < GR_N_SPLITS; split++)
         t->size[split] = t->recipe->size(t->user, (gr_split)split);
     GR_TRY(t->task == GR_TASK_TRAIN ? open_training(t) : check_task(t));

@@ -61,5 +61,26 @@ cmp own/drawn-3.png one/drawn-3.png || fail "alone, a picture has another mask"
 ! gradus predict --config configs/shapes_segmentation.yaml --device cpu --input masks/nothing.png \
     --output none >none.txt 2>&1 || fail "prediction on nothing"
 says none.txt "there is no file or folder 'masks/nothing.png'"
+
+# A checkpoint knows its classes: the training data may be gone, or have others by now, and what is
+# predicted on may lie in folders of any names.
+mkdir -p pics/train/{ant,bee,cow} other/{x,y,z}
+for i in 0 1 2 3 4 5 6 7; do
+    class=(ant bee cow) && cp "masks/drawn-$i.png" "pics/train/${class[i % 3]}/"
+    class=(x y z) && cp "masks/drawn-$i.png" "other/${class[i % 3]}/"
+done
+gradus train vision --device cpu --model.name mlp --data_dir pics --epochs 1 --batch_size 2 \
+    --output_dir named >named.txt 2>&1 || fail "training on folders of classes"
+mv pics away
+gradus predict --checkpoint named --device cpu --input other --output named_out >named2.txt 2>&1 ||
+    fail "prediction without the training data"
+[ "$(head -1 named_out/predictions.csv)" = index,file,class,name,ant,bee,cow ] ||
+    fail "the classes of a prediction are not those of the training"
+gradus test --checkpoint named --device cpu --dataset.test_path away/train --output named_out \
+    >named3.txt 2>&1 || fail "test without the training data"
+mv away pics && mv pics/train/cow pics/train/aphid
+! gradus train --resume named --device cpu --epochs 2 >named4.txt 2>&1 || fail "other classes by now"
+says named4.txt "the class 'aphid' is not among the 3 of the training data"
+
 NPROC=2 TASK=check ./run_ddp.sh "${small[@]}" --output_dir checked >script.txt 2>&1 ||
     fail "run_ddp.sh"

@@ -140,6 +140,87 @@ static void folders(void)
     recipe_close(&r);
 }
 
+static const char *found(const recipe_run *r, const char *key)
+{
+    for (int i = 0; i < r->view.n_found; i++)
+        if (strcmp(r->view.found[i].key, key) == 0)
+            return r->view.found[i].value;
+    return NULL;
+}
+
+/* What a checkpoint remembers of the training data, and what is made of it without them. */
+static void classes(void)
+{
+    recipe_options test = { .task = GR_TASK_TEST, .batch = 1 };
+    recipe_run r;
+    char yaml[2048];
+
+    open_run(&r, &training, "model: {name: mlp}\ndataset: {root_dir: '%s/classes'}", root);
+    GR_CHECK_STR(found(&r, "model.config.num_classes"), "2");
+    GR_CHECK_STR(found(&r, "dataset.classes"), "[\"cat\", \"dog\"]");
+    recipe_close(&r);
+
+    open_run(&r, &training,
+             "model: {name: mlp}\ndataset: {root_dir: '%s/classes', classes: [dog, cat]}", root);
+    GR_CHECK_OK(load(&r, GR_SPLIT_VALID, 0, 0));
+    GR_CHECK_EQ(*(int32_t *)r.mem[GR_FEED_TARGET], 0);
+    GR_CHECK_STR(r.view.predict_header, "index,file,class,name,dog,cat");
+    recipe_close(&r);
+
+    open_run(&r, &test,
+             "model: {name: mlp, config: {num_classes: 2}}\n"
+             "dataset: {train_path: '%s/gone', test_path: '%s/classes/test', classes: [cat, dog]}",
+             root, root);
+    GR_CHECK_OK(load(&r, GR_SPLIT_TEST, 0, 0));
+    GR_CHECK_EQ(*(int32_t *)r.mem[GR_FEED_TARGET], 1);
+    recipe_close(&r);
+
+    snprintf(yaml, sizeof(yaml),
+             "model: {name: mlp}\ndataset: {root_dir: '%s/classes', classes: [cat, fox]}", root);
+    GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_FORMAT, "the class 'dog'");
+    snprintf(yaml, sizeof(yaml),
+             "model: {name: mlp}\ndataset: {root_dir: '%s/classes', classes: [cat, cat]}", root);
+    GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG, "'cat' is there twice");
+}
+
+/* Too few of them are an error at once, and not at the first sample of the last one. */
+static void too_few_classes(void)
+{
+    recipe_run r;
+    char yaml[2048];
+
+    write_gray(path_of("classes/train/fox/0.png"), 8, 8, even, 50);
+    snprintf(yaml, sizeof(yaml),
+             "model: {name: mlp, config: {num_classes: 2}}\ndataset: {root_dir: '%s/classes'}",
+             root);
+    GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG,
+                   "the network tells 2 classes apart, and the data have 3");
+    write_gray(path_of("lonely/train/cat/0.png"), 8, 8, even, 10); /* a tenth of two is one */
+    write_gray(path_of("lonely/train/cat/1.png"), 8, 8, even, 10);
+    snprintf(yaml, sizeof(yaml), "model: {name: mlp}\ndataset: {root_dir: '%s/lonely'}", root);
+    GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG, "one class only, 'cat'");
+}
+
+/* The size comes from the first picture that is whole: --on_bad_sample decides on the others. */
+static void broken_first(void)
+{
+    recipe_run r;
+    FILE *f;
+
+    for (int i = 0; i < 3; i++) {
+        write_gray(path_of("cut/train/cat/%d.png", i), 8, 8, even, 10);
+        write_gray(path_of("cut/train/dog/%d.png", i), 8, 8, even, 20);
+    }
+    write_gray(path_of("cut/valid/dog/0.png"), 8, 8, even, 30);
+    f = fopen(path_of("cut/train/cat/0.png"), "w");
+    GR_CHECK(f && fputs("no picture", f) >= 0 && fclose(f) == 0);
+    open_run(&r, &training, "model: {name: mlp}\ndataset: {root_dir: '%s/cut'}", root);
+    GR_CHECK_EQ(gr_shape_count(&r.view.feeds[0].shape), 64);
+    GR_CHECK_FAILS(load(&r, GR_SPLIT_TRAIN, 0, 0), GR_ERR_FORMAT, "cat/0.png");
+    GR_CHECK_OK(load(&r, GR_SPLIT_TRAIN, 1, 0));
+    recipe_close(&r);
+}
+
 /* For `sampler: weighted`: one of a rare class weighs as much more as the class is rarer. */
 static void weights(void)
 {
@@ -454,6 +535,9 @@ int main(void)
     GR_CHECK(getcwd(root, sizeof(root) - 64));
     snprintf(root + strlen(root), 64, "/vision.%ld", (long)getpid());
     folders();
+    classes();
+    too_few_classes();
+    broken_first();
     weights();
     divisions();
     pairs();

@@ -149,6 +149,8 @@ static gr_status divide(const gr_vision *v, int64_t n, gr_division *out)
                                (int)gr_settings_int(v->s, "dataset.fold"), seed);
     if (n_shares > 3 || n_shares == 1)
         return gr_settings_fail(v->s, "dataset.split", "two or three shares, not %d", n_shares);
+    if (n > 1 && (double)n * HELD_OUT < 1)
+        share[1] = 1.01 / (double)n; /* one sample at least */
     for (int i = 0; i < n_shares; i++)
         sum += share[i] = gr_settings_f64_at(v->s, "dataset.split", i);
     if (n_shares && (sum < 0.999 || sum > 1.001))
@@ -261,7 +263,7 @@ static gr_status open_for_training(gr_vision *v, const gr_recipe_config *config)
     gr_vision_part *train = &v->parts[GR_SPLIT_TRAIN], *valid = &v->parts[GR_SPLIT_VALID];
     bool own_valid = gr_settings_text(v->s, "dataset.valid_path") != NULL;
 
-    GR_TRY(open_whole(v, GR_SPLIT_TRAIN, NULL));
+    GR_TRY(open_whole(v, GR_SPLIT_TRAIN, v->classes));
     use_whole(train);
     if (own_valid && is_divided(v))
         return gr_settings_fail(v->s, "dataset.valid_path",
@@ -286,12 +288,13 @@ static bool can_train(const gr_vision *v)
 static gr_status open_for_test(gr_vision *v, const gr_recipe_config *config)
 {
     bool own = gr_settings_text(v->s, "dataset.test_path") != NULL;
-    const gr_dataset *classes = NULL;
+    bool divided = !own && gr_settings_count(v->s, "dataset.split") == 3;
+    const gr_dataset *classes = v->classes;
 
-    if (can_train(v)) {
-        GR_TRY(open_whole(v, GR_SPLIT_TRAIN, NULL));
+    if (can_train(v) && (divided || !classes)) {
+        GR_TRY(open_whole(v, GR_SPLIT_TRAIN, classes));
         classes = v->parts[GR_SPLIT_TRAIN].whole;
-        if (!own && gr_settings_count(v->s, "dataset.split") == 3)
+        if (divided)
             return open_divided(v, config);
     }
     GR_TRY(open_whole(v, GR_SPLIT_TEST, classes));
@@ -329,7 +332,7 @@ static gr_status open_for_prediction(gr_vision *v, const gr_recipe_config *confi
 
     if (v->input) {
         /* for the names of classes, which predictions can do without */
-        if (can_train(v) && open_whole(v, GR_SPLIT_TRAIN, NULL) != GR_OK)
+        if (can_train(v) && !v->classes && open_whole(v, GR_SPLIT_TRAIN, NULL) != GR_OK)
             v->parts[GR_SPLIT_TRAIN].whole = NULL;
         return open_input(v);
     }

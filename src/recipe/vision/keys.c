@@ -93,6 +93,10 @@ const gr_key gr_vision_keys[GR_VISION_N_KEYS] = {
       .help = "validation data",
       .also = "dataset.val_path" },
     { .name = "dataset.test_path", .kind = GR_KEY_TEXT, .help = "test data" },
+    { .name = "dataset.classes",
+      .kind = GR_KEY_TEXTS,
+      .help = "classes of the data by name, in the order of their numbers; default: those of the "
+              "training data, sorted" },
     { .name = "dataset.train_labels",
       .kind = GR_KEY_TEXT,
       .help = "masks or labels of the training data, where they are apart" },

@@ -16,12 +16,28 @@
 
 /* ---- what the settings leave open, from the data ---- */
 
-static const gr_vision_part *first_part(const gr_vision *v)
+const gr_vision_part *gr_vision_first_part(const gr_vision *v)
 {
     for (int i = 0; i < GR_N_SPLITS; i++)
         if (v->parts[i].size > 0)
             return &v->parts[i];
     return NULL;
+}
+
+/* Broken files are for the loader to judge, and for `gradus check` to list: the first whole
+ * picture says the size, if there is one among so many. */
+#define MAX_LOOKS 1000
+
+static gr_status first_picture(const gr_vision_part *p, gr_image *image)
+{
+    int64_t n = p->size < MAX_LOOKS ? p->size : MAX_LOOKS;
+
+    if (p->file)
+        return gr_image_read(image, p->file, NULL);
+    for (int64_t i = 0; i < n; i++)
+        if (gr_dataset_image(p->set, i, image) == GR_OK)
+            return GR_OK;
+    return gr_dataset_image(p->set, 0, image);
 }
 
 static gr_status sample_size(const gr_vision_part *p, int64_t size[3])
@@ -31,7 +47,7 @@ static gr_status sample_size(const gr_vision_part *p, int64_t size[3])
 
     if (p->is_array)
         return gr_vision_array_size(p->set, size);
-    st = p->file ? gr_image_read(&image, p->file, NULL) : gr_dataset_image(p->set, 0, &image);
+    st = first_picture(p, &image);
     if (st == GR_OK)
         memcpy(size, (int64_t[3]){ image.height, image.width, image.channels < 3 ? 1 : 3 },
                3 * sizeof(*size));
@@ -39,10 +55,11 @@ static gr_status sample_size(const gr_vision_part *p, int64_t size[3])
     return st;
 }
 
-/* Sizes are those of the settings, else what the transforms leave, else the first sample's. */
+/* Sizes are those of the settings, else what the transforms leave, else the first whole sample's.
+ */
 static gr_status settle_size(gr_vision *v)
 {
-    const gr_vision_part *p = first_part(v);
+    const gr_vision_part *p = gr_vision_first_part(v);
     gr_vision_model *m = &v->model;
     int64_t size[3];
 
@@ -58,69 +75,9 @@ static gr_status settle_size(gr_vision *v)
     GR_TRY(sample_size(p, size));
     m->height = m->height ? m->height : size[0];
     m->width = m->width ? m->width : size[1];
+    v->colours_found = !m->channels && size[2] == 3 && !p->is_array;
     m->channels = m->channels ? m->channels : size[2];
     return GR_OK;
-}
-
-/* Classes of masks are not known before all are read, so they are a setting. */
-static gr_status settle_classes(gr_vision *v)
-{
-    const gr_dataset *train = v->parts[GR_SPLIT_TRAIN].whole;
-    const gr_vision_part *p = first_part(v);
-    int n = gr_settings_count(v->s, "classes");
-
-    if (v->model.n_out == 0 && n > 0)
-        v->model.n_out = n;
-    if (v->model.n_out == 0 && !gr_vision_segments(&v->model) && (train || p->set))
-        v->model.n_out = gr_dataset_n_classes(train ? train : p->set);
-    if (v->model.n_out == 0)
-        return gr_settings_fail(v->s, "model.config.num_classes",
-                                "%s do not say how many classes there are; give this",
-                                gr_vision_segments(&v->model) ? "masks" : "data without labels");
-    v->n_classes = v->model.n_out == 1 ? 2 : v->model.n_out;
-    if (gr_vision_segments(&v->model) && v->n_classes > 256)
-        return gr_settings_fail(v->s, "model.config.num_classes", "masks hold at most 256 classes");
-    if (n > 0 && n != v->n_classes && !(n == 1 && v->model.n_out == 1))
-        return gr_settings_fail(v->s, "classes", "%d names for %d classes", n, v->n_classes);
-    return GR_OK;
-}
-
-/* The name of a class when the settings give none. */
-static const char *usual_name(const gr_vision *v, int c, char *number, size_t n)
-{
-    const gr_dataset *train = v->parts[GR_SPLIT_TRAIN].whole;
-    const gr_vision_part *p = first_part(v);
-    bool masks = gr_vision_segments(&v->model);
-    const char *name = NULL;
-
-    if (masks && c == 0)
-        return "background";
-    if (v->model.n_out == 1)
-        return c == 0 ? "no" : masks ? "foreground" : "yes";
-    if (p->is_drawn)
-        return gr_shapes_name(masks ? c - 1 : c);
-    if (!masks && (train || p->set))
-        name = gr_dataset_class_name(train ? train : p->set, c);
-    snprintf(number, n, "%d", c);
-    return name ? name : number;
-}
-
-static gr_status name_classes(gr_vision *v)
-{
-    int n = gr_settings_count(v->s, "classes");
-
-    v->class_names = calloc((size_t)v->n_classes, sizeof(*v->class_names));
-    for (int c = 0; v->class_names && c < v->n_classes; c++) {
-        int at = c - (v->n_classes - n); /* one name is that of yes */
-        char number[16];
-        const char *name = n > 0 && at >= 0 ? gr_settings_text_at(v->s, "classes", at)
-                                            : usual_name(v, c, number, sizeof(number));
-
-        v->class_names[c] = strdup(name);
-        if (!v->class_names[c])
-            return gr_fail(GR_ERR_NOMEM, "no memory for the names of classes");
-    }
-    return v->class_names ? GR_OK : gr_fail(GR_ERR_NOMEM, "no memory for the names of classes");
 }
 
 static gr_status check_postprocess(const gr_vision *v)
@@ -148,9 +105,7 @@ static void vision_destroy(void *user)
     gr_vision_data_close(v);
     gr_vision_metrics_fini(&v->metrics);
     gr_vision_criterion_fini(&v->criterion);
-    for (int c = 0; v->class_names && c < v->n_classes; c++)
-        free(v->class_names[c]);
-    free(v->class_names);
+    gr_vision_classes_close(v);
     free(v->header);
     if (v->lock)
         pthread_mutex_destroy(v->lock);
@@ -224,10 +179,10 @@ static gr_status fill(gr_vision *v, const gr_recipe_config *config)
     v->mask_threshold = (int32_t)gr_settings_int(v->s, "dataset.mask_threshold");
     GR_TRY(make_lock(v));
     GR_TRY(gr_vision_model_read(&v->model, v->s));
+    GR_TRY(gr_vision_classes_open(v));
     GR_TRY(gr_vision_data_open(v, config));
     GR_TRY(settle_size(v));
-    GR_TRY(settle_classes(v));
-    GR_TRY(name_classes(v));
+    GR_TRY(gr_vision_classes_settle(v));
     GR_TRY(check_postprocess(v));
     settle_ignored(v);
     GR_TRY(gr_vision_criterion_read(&v->criterion, v->s, &v->model));
@@ -235,6 +190,7 @@ static gr_status fill(gr_vision *v, const gr_recipe_config *config)
     GR_TRY(gr_vision_transform_open(v));
     GR_TRY(gr_vision_header(v));
     GR_TRY(gr_vision_check_names(v));
+    GR_TRY(gr_vision_find(v));
     set_fields(v);
     return GR_OK;
 }
@@ -266,7 +222,9 @@ static gr_status vision_describe(const void *user, gr_recipe_view *out)
                              .metrics = v->metrics.info,
                              .n_metrics = v->metrics.n,
                              .n_counts = v->metrics.n_counts,
-                             .predict_header = v->header };
+                             .predict_header = v->header,
+                             .found = v->found,
+                             .n_found = v->n_found };
     return GR_OK;
 }
 

@@ -8,7 +8,7 @@
  *   data.c       which data each split has         transform.c  images on their way in
  *   load.c       one sample, from any thread       array.c      samples that are no pictures
  *   predict.c    rows and masks                    whole_loss.c the loss of a whole split
- *   vision.c     the table that ties all together
+ *   classes.c    how many there are, and names     vision.c     the table that ties all together
  */
 #ifndef GR_RECIPE_VISION_VISION_H
 #define GR_RECIPE_VISION_VISION_H
@@ -26,7 +26,7 @@
 /* "ResNet-18", "resnet_18" and "resnet18" are one name: small letters without - and _. */
 void gr_vision_plain(const char *name, char *out, size_t n);
 
-#define GR_VISION_N_KEYS 34
+#define GR_VISION_N_KEYS 35
 extern const gr_key gr_vision_keys[GR_VISION_N_KEYS];
 
 /* ---- model.c ---- */
@@ -147,10 +147,22 @@ typedef struct gr_vision_part {
 
 gr_status gr_vision_data_open(gr_vision *v, const gr_recipe_config *config) GR_MUST_CHECK;
 void gr_vision_data_close(gr_vision *v);
+/* The first part that has samples; NULL: none. */
+const gr_vision_part *gr_vision_first_part(const gr_vision *v);
 bool gr_vision_has_masks(const gr_vision *v, gr_split split);
 /* What a sample is called in messages and results; returns `text`. */
 const char *gr_vision_name(const gr_vision *v, gr_split split, int64_t index,
                            char text[GR_DATASET_NAME]);
+
+/* ---- classes.c ---- */
+
+/* dataset.classes, before the data are opened. */
+gr_status gr_vision_classes_open(gr_vision *v) GR_MUST_CHECK;
+/* After the data were opened: number and names, from the settings or the data. */
+gr_status gr_vision_classes_settle(gr_vision *v) GR_MUST_CHECK;
+/* What the data have said and a checkpoint has to remember. */
+gr_status gr_vision_find(gr_vision *v) GR_MUST_CHECK;
+void gr_vision_classes_close(gr_vision *v);
 
 /* ---- load.c ---- */
 
@@ -203,10 +215,15 @@ struct gr_vision {
     double threshold;       /* of probabilities, when there is one logit */
     int32_t mask_threshold; /* one logit: the least value of a mask that is yes */
     int32_t mask_ignore;    /* value of masks that does not count; -1: none */
+    gr_dataset *classes;    /* owned: dataset.classes; NULL: not given */
     char **class_names;     /* owned; one per class, two when there is one logit */
     int n_classes;          /* n_out, or 2 when there is one logit */
-    char *header;           /* of predictions.csv */
-    bool is_numbered;       /* names of masks begin with the sample's number */
+    bool colours_found;     /* three channels, because the data have as many */
+    gr_found found[3];
+    char *found_text[3]; /* owned: their values */
+    int n_found;
+    char *header;     /* of predictions.csv */
+    bool is_numbered; /* names of masks begin with the sample's number */
     gr_field feeds[3], outputs[3];
     int n_feeds, n_outputs;
     int sums_at, score_at;     /* among the outputs; -1: not there */
