@@ -47,7 +47,7 @@ static gr_status make_temporary(gr_logs *l, const gr_launch_config *c)
         return st;
     }
     gr_text_addf(&l->folder, "%s/%s_run", l->temporary.str, c->run_id);
-    if (has_output(c)) {
+    if (has_output(c)) { /* who sends output into files wants to read them afterwards */
         gr_text_fini(&l->temporary);
         l->temporary = (gr_text)GR_TEXT_INIT;
     }
@@ -74,17 +74,19 @@ static gr_status make_run(gr_logs *l, const gr_launch_config *c)
 gr_status gr_logs_create(gr_logs **out, const gr_launch_config *c)
 {
     gr_logs *l = (gr_logs *)gr_calloc(1, sizeof(*l));
+    bool has_place = c->log_dir && *c->log_dir;
     gr_status st = GR_OK;
 
     if (!l)
         return GR_ERR_NOMEM;
     l->n_local = c->n_local;
-    if (!c->log_dir || !*c->log_dir)
+    if (!has_place)
         st = make_temporary(l, c);
     else if (strcmp(c->log_dir, "/dev/null") != 0)
         st = make_run(l, c);
     if (st == GR_OK && l->folder.len > 0 && has_output(c))
-        gr_log(LAUNCH, INFO, "output of the ranks: %s", gr_text_str(&l->folder));
+        gr_log(LAUNCH, INFO, "output of the ranks: %s%s", gr_text_str(&l->folder),
+               has_place ? "" : " (it stays there; --log-dir names another place)");
     if (st != GR_OK) {
         gr_logs_destroy(l);
         return gr_wrap(st, "logs");

@@ -68,6 +68,19 @@ same '1\n' "$(run_folder 1)/0/stdout.log"
 mkdir tmp
 TMPDIR=$PWD/tmp expect 0 "$RUN" --nproc-per-node 2 sh -c '[ -d "${TORCHELASTIC_ERROR_FILE%/*}" ]'
 [ -z "$(ls tmp)" ] || fail "something was left in TMPDIR"
+# Output that was sent into files stays, also without --log-dir, as with torchrun; a line says where.
+for words in "-r3" "-t3" "--duplicate-stdout-filters out"; do
+    # shellcheck disable=SC2086
+    TMPDIR=$PWD/tmp expect 0 "$RUN" $words sh -c "$say"
+    said 'output of the ranks: .*/tmp/gradrun_.*_run [(]it stays there; --log-dir names'
+    [ "$(grep -c LAUNCH err.txt)" = 1 ] || fail "$words: more than a line of the launcher"
+    kept=$(sed -n 's/.*output of the ranks: \(.*\) (it stays.*/\1/p' err.txt)
+    grep -rqx 'out 0' "$kept" || fail "$words: no output in '$kept'"
+    rm -r tmp/*
+done
+expect 0 "$RUN" --log-dir logs -r3 sh -c "$say"
+! grep -q 'it stays there' err.txt || fail "a place that was chosen is explained"
+rm -r logs
 expect 0 "$RUN" --log-dir /dev/null sh -c '[ -z "$TORCHELASTIC_ERROR_FILE" ]'
 
 # Lines of many ranks do not mix.
