@@ -345,7 +345,7 @@ void gr_loader_reset_stats(gr_loader *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-int gr_loader_default_workers(int n_local)
+int gr_loader_cores(int n_local)
 {
     long n_online = sysconf(_SC_NPROCESSORS_ONLN);
     int n = gr_cpu_count();
@@ -353,6 +353,12 @@ int gr_loader_default_workers(int n_local)
     /* Sets that cannot all fit on the machine side by side are shared, not bound. */
     if (n_local > 1 && (int64_t)n * n_local > n_online)
         n /= n_local;
-    n = n < DEFAULT_WORKERS ? n : DEFAULT_WORKERS;
     return n > 1 ? n : 1;
+}
+
+int gr_loader_default_workers(int n_local)
+{
+    int n = gr_loader_cores(n_local);
+
+    return n < DEFAULT_WORKERS ? n : DEFAULT_WORKERS;
 }

@@ -112,9 +112,10 @@ int64_t gr_loader_batches(const gr_loader *l);
 void gr_loader_get_stats(gr_loader *l, gr_loader_stats *out); /* since create or the last reset */
 void gr_loader_reset_stats(gr_loader *l);
 
-/* Threads for a rank that was asked for none in particular: 4, but not more than the cores it
- * has. With n_local ranks on this machine that is what its affinity allows when the ranks are
- * bound, and else an even share. At least 1. */
+/* The cores of a rank, with n_local ranks on this machine: what its affinity allows when the
+ * ranks are bound, and else an even share. At least 1. */
+int gr_loader_cores(int n_local);
+/* Threads for a rank that was asked for none in particular: 4, but not more than its cores. */
 int gr_loader_default_workers(int n_local);
 
 #ifdef __cplusplus

@@ -4,7 +4,6 @@
  */
 #include "train/trainer.h"
 
-#include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "data/sampler.h"
@@ -149,15 +148,22 @@ static gr_status check_task(const gr_trainer *t)
     return GR_OK;
 }
 
+/* Who asks for more threads than cores gets them, as from PyTorch, and hears what fits. */
 static void choose_workers(gr_trainer *t)
 {
     gr_job job;
     int n_local =
         gr_job_ranks_from_env(&job) == GR_OK && job.n_local > 0 ? job.n_local : t->n_ranks;
 
-    t->n_cores = gr_backend_cpu.count() / n_local;
+    t->n_cores = gr_loader_cores(n_local);
     t->n_workers =
         t->o.num_workers >= 0 ? (int)t->o.num_workers : gr_loader_default_workers(n_local);
+    if (t->o.num_workers > t->n_cores && gr_trainer_writes(t))
+        gr_log(TRAIN, WARN,
+               "num_workers %" PRId64
+               ": the suggested most is %d, the core%s of a rank; more loader "
+               "threads may be slower",
+               t->o.num_workers, t->n_cores, gr_plural(t->n_cores));
 }
 
 /* Before the settings are recorded. What a checkpoint or the user has said stays. */

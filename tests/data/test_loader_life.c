@@ -5,6 +5,7 @@
 #include "data/loader.h"
 
 #include "alloc_fail.h"
+#include "base/cpu.h"
 #include "check.h"
 #include "data/loading.h"
 #include "data/sampler.h"
@@ -165,6 +166,8 @@ static void test_arguments(void)
     gr_order_source_destroy(source);
     GR_CHECK(gr_loader_default_workers(1) >= 1 && gr_loader_default_workers(1) <= 4);
     GR_CHECK_EQ(gr_loader_default_workers(1 << 20), 1);
+    GR_CHECK_EQ(gr_loader_cores(1), gr_cpu_count());
+    GR_CHECK_EQ(gr_loader_cores(1 << 20), 1);
 }
 
 int main(void)

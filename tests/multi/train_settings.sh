@@ -46,6 +46,15 @@ says few "3 training samples for 4 ranks; use at most 3"
 train 4 padded --n_train 5 --batch_size 1 --epochs 1 || fail padded
 says padded "5 samples on 4 ranks: 3 are taken twice"
 
+# More loader threads than cores are taken as asked for, and one line says what fits.
+share=$(($(nproc) / 2 > 0 ? $(nproc) / 2 : 1))
+train 2 many --n_train 64 --batch_size 8 --epochs 1 --num_workers $((share + 3)) || fail "many workers"
+says many "num_workers $((share + 3)): the suggested most is $share, the cores\? of a rank; more"
+says many " $((share + 3)) loader threads per rank"
+[ "$(grep -c 'suggested most' many.log)" = 1 ] || fail "said by both ranks"
+train 2 few_workers --n_train 64 --batch_size 8 --epochs 1 --num_workers "$share" || fail "as many as cores"
+! grep -q 'suggested most' few_workers.log || fail "as many workers as cores are too many"
+
 # Steps that are skipped are counted in every record, although their norm is no number.
 train 2 skipped --n_train 64 --batch_size 8 --epochs 1 --amp fp16 --init_scale 1e30 --log_every 1 ||
     fail skipped
