@@ -150,7 +150,8 @@ int gr_lanes_start(gr_lanes *l)
 {
     for (int i = 0; i < l->n; i++)
         if (start_one(&l->lanes[i]) != GR_OK) {
-            gr_log(COMM, INFO, "%d lanes, not %d: %s", 1 + i, 1 + l->n, gr_error_message());
+            gr_log(COMM, INFO, "%d lane%s, not %d: %s", 1 + i, gr_plural(1 + i), 1 + l->n,
+                   gr_error_message());
             return 1 + i;
         }
     return 1 + l->n;

@@ -95,7 +95,7 @@ struct gr_wire {
     bool may_spin;                /* every rank of this host has a core */
     bool has_patience;            /* the same on all ranks; else patient messages are as others */
     const char *address;          /* of this host, for sub-groups; NULL: not known */
-    int n_lanes;                  /* for the group, this one included; equal on all ranks. 0: one */
+    int n_lanes;                  /* planned, then used; equal on all ranks. 0: one */
     bool is_threads;              /* ranks are threads of one process */
     const struct gr_hosts *hosts; /* NULL: one host, or not known; lives as long as the wire */
 };

@@ -73,6 +73,7 @@ static gr_status open_lanes(wired *g, const gr_meet *m, const gr_pg_config *conf
     least.dst = &n_lanes;
     GR_TRY(gr_pg_run(&g->pg, &least));
     gr_lanes_limit(g->engine.lanes, n_lanes);
+    g->engine.wire->n_lanes = gr_lanes_count(g->engine.lanes);
     return GR_OK;
 }
 

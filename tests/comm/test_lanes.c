@@ -11,6 +11,7 @@
 #include "comm/pg.h"
 #include "comm/world.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -205,6 +206,48 @@ static gr_status in_halves(gr_pg *pg, void *arg)
     return GR_OK;
 }
 
+/* Threads that do not start: stacks of this size find no room. */
+static void set_stacks(size_t n_bytes)
+{
+    pthread_attr_t attr;
+
+    GR_CHECK_EQ(pthread_getattr_default_np(&attr), 0);
+    GR_CHECK_EQ(pthread_attr_setstacksize(&attr, n_bytes), 0);
+    GR_CHECK_EQ(pthread_setattr_default_np(&attr), 0);
+    pthread_attr_destroy(&attr);
+}
+
+/* A group whose lanes cannot start works with those that did, and says how many these are. */
+static gr_status without_threads(gr_pg *pg, void *arg)
+{
+    static size_t usual; /* rank 0's; the barriers keep the others away */
+    int slow = 1, is_first = gr_pg_rank(pg) == 0;
+    pthread_attr_t attr;
+    char text[4096];
+    gr_pg *sub;
+
+    (void)arg;
+    GR_TRY(gr_pg_barrier(pg));
+    if (is_first) {
+        GR_CHECK_EQ(pthread_getattr_default_np(&attr), 0);
+        GR_CHECK_EQ(pthread_attr_getstacksize(&attr, &usual), 0);
+        pthread_attr_destroy(&attr);
+        set_stacks((size_t)1 << 47);
+    }
+    GR_TRY(gr_pg_barrier(pg));
+    GR_TRY(gr_pg_split(&sub, pg, 0, gr_pg_rank(pg)));
+    GR_TRY(gr_pg_barrier(pg));
+    if (is_first)
+        set_stacks(usual);
+    gr_pg_describe(sub, text, sizeof(text));
+    GR_CHECK(!strstr(text, "lanes"));
+    gr_pg_describe(pg, text, sizeof(text));
+    GR_CHECK(strstr(text, "long calls on 3 lanes") != NULL);
+    GR_TRY(out_of_step(sub, &slow));
+    gr_pg_destroy(sub);
+    return GR_OK;
+}
+
 /* Who has everything leaves, maybe before the lanes of the others have everything. */
 static gr_status sum_and_leave(gr_pg *pg, void *arg)
 {
@@ -332,6 +375,7 @@ int main(void)
         world_run(3, out_of_step, &slow);
     world_run(3, in_exchange, NULL);
     world_run(4, in_halves, NULL);
+    world_run(3, without_threads, NULL);
     for (int i = 0; i < N_GROUPS; i++)
         world_run(2 + i % 3, sum_and_leave, NULL);
     test_differ(false);

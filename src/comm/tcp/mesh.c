@@ -339,7 +339,8 @@ static void mesh_describe(const gr_wire *w, gr_text *text)
 {
     const mesh *m = (const mesh *)w;
 
-    gr_text_addf(text, "TCP from %s, %d streams to each rank%s\n", m->address, m->n_streams,
+    gr_text_addf(text, "TCP from %s, %d stream%s to each rank%s\n", m->address, m->n_streams,
+                 gr_plural(m->n_streams),
                  m->has_rings ? "; rings of shared memory to ranks of the same host" : "");
     if (w->n_lanes > 1)
         gr_text_addf(text, "long calls on %d lanes, each with a thread and streams of its own\n",
