@@ -24,7 +24,7 @@ typedef struct gr_conv {
     int64_t pad[2];      /* zeros on both sides, >= 0; for unequal sides pad the input */
     int64_t dilation[2]; /* >= 1: distance between taps */
     int64_t groups;      /* divides both channel counts */
-    int64_t out_pad[2];  /* gr_conv_transpose2d only: rows and columns more, < stride */
+    int64_t out_pad[2];  /* gr_conv_transpose2d only: rows and columns more, < stride or dilation */
 } gr_conv;
 
 #define GR_CONV_INIT                                                                         \

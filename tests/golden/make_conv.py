@@ -45,6 +45,18 @@ def conv_family():
          (6, 2, 3, 3)),
         ("transposed groups", transposed(stride=2, padding=1, groups=2), (1, 4, 5, 6),
          (6, 2, 4, 4)),
+        ("transposed, out_pad below the dilation",
+         transposed(dilation=2, padding=1, output_padding=1), (1, 4, 3, 6), (6, 2, 3, 3)),
+        ("transposed, out_pad and no padding", transposed(stride=2, dilation=4, output_padding=3),
+         (1, 2, 3, 6), (6, 2, 3, 2)),
+        ("transposed, out_pad beyond the padding",
+         transposed(stride=(1, 2), dilation=4, padding=1, output_padding=3), (2, 4, 3, 4),
+         (4, 3, 3, 2)),
+        ("transposed, out_pad of groups",
+         transposed(stride=2, dilation=5, padding=3, output_padding=4, groups=2), (1, 4, 5, 6),
+         (6, 2, 3, 3)),
+        ("transposed, out_pad of one axis",
+         transposed(dilation=2, padding=(0, 3), output_padding=(0, 1)), (1, 4, 5, 6), (6, 2, 3, 3)),
     ]
     for name, fn, x, w in cases:
         yield record(name, fn, [rand(*x), rand(*w)], grad=[0, 1])

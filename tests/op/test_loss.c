@@ -4,11 +4,9 @@
  * tests/golden/loss.txt; what is refused says why.
  */
 #include "check.h"
-#include "op/driver.h"
+#include "op/composed.h"
 
 #include "gradus/loss.h"
-
-typedef gr_value *build_fn(gr_graph *g, gr_value *const *x);
 
 /* ---- builders ---- */
 
@@ -116,12 +114,7 @@ static gr_value *jpeg_mse_cut(gr_graph *g, gr_value *const *x)
     return gr_jpeg_mse(g, x[0], x[1], 30);
 }
 
-static const struct loss_case {
-    const char *name;
-    build_fn *build;
-    int n_src, n_grads; /* the first n_grads sources have a gradient */
-    int64_t n_summed;   /* terms behind one number */
-} cases[] = {
+static const composed_case cases[] = {
     { "cross_entropy of images", images, 2, 1, 70 * 21 },
     { "cross_entropy, all options", all_options, 3, 1, 70 * 21 },
     { "cross_entropy, sum", sum_of, 2, 1, 70 * 21 },
@@ -146,96 +139,9 @@ static const struct loss_case {
     { "jpeg_mse, cut", jpeg_mse_cut, 2, 2, 143 * 3 },
 };
 
-/* ---- running ---- */
-
-/* A loss and its gradients in a graph of its own; enough of a driver_world to be run. */
-typedef struct world {
-    driver_world w;
-    gr_value *out, *dx[DRIVER_MAX_SRC];
-    const gr_named *want_out, *want_dx[DRIVER_MAX_SRC];
-} world;
-
-static void take(driver_world *w, const driver_golden *d, const char *record, const char *tensor)
-{
-    const gr_named *have = driver_golden_find(d, record, tensor);
-    int i = w->n_feeds++;
-
-    GR_CHECK(have);
-    snprintf(w->name[i], sizeof(w->name[i]), "s%d", i);
-    w->feed[i] = *have;
-    w->feed[i].name = w->name[i];
-}
-
-static void start(world *t, const struct loss_case *c, const driver_golden *d)
-{
-    static const driver_case nothing = { .name = "loss", .op = "loss" };
-    driver_world *w = &t->w;
-    gr_value *weighted;
-    char tensor[16];
-
-    *t = (world){ .w = { .c = &nothing } };
-    for (int i = 0; i < c->n_src; i++) {
-        snprintf(tensor, sizeof(tensor), "src%d", i);
-        take(w, d, c->name, tensor);
-    }
-    take(w, d, c->name, "dout0");
-    GR_CHECK_OK(gr_vars_create(&w->vars));
-    GR_CHECK_OK(gr_graph_create(&w->graph, w->vars, true, w->feed, w->n_feeds));
-    for (int i = 0; i < c->n_src; i++)
-        w->src[i] = gr_input(w->graph, w->name[i]);
-    t->out = c->build(w->graph, w->src);
-    weighted = gr_mul(w->graph, t->out, gr_input(w->graph, w->name[c->n_src]));
-    gr_gradients(w->graph, gr_sum(w->graph, weighted, GR_AXES_ALL, false), w->src, c->n_grads,
-                 t->dx);
-    if (gr_graph_status(w->graph) != GR_OK) {
-        fprintf(stderr, "'%s': %s\n", c->name, gr_error_message());
-        exit(1);
-    }
-    t->want_out = driver_golden_find(d, c->name, "out0");
-    for (int i = 0; i < c->n_grads; i++) {
-        snprintf(tensor, sizeof(tensor), "dsrc%d", i);
-        t->want_dx[i] = driver_golden_find(d, c->name, tensor);
-    }
-}
-
-/* Within 8 roundings of the greatest number, times the square root of what was summed. */
-static void compare(const struct loss_case *c, const char *what, const void *got,
-                    const gr_named *want)
-{
-    const float *a = got, *b = want->mem;
-    int64_t n = gr_shape_count(&want->shape);
-    double most = 0, off;
-
-    for (int64_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)b[i]));
-    off = 8 * 0x1p-24 * sqrt((double)c->n_summed) * most;
-    for (int64_t i = 0; i < n; i++)
-        if (!(fabs((double)a[i] - (double)b[i]) <= off)) {
-            fprintf(stderr, "'%s', %s, element %lld: %.9g, PyTorch has %.9g, may be off by %.3g\n",
-                    c->name, what, (long long)i, (double)a[i], (double)b[i], off);
-            exit(1);
-        }
-}
-
-static void check_case(const struct loss_case *c, const driver_golden *d, const driver_how *how)
-{
-    driver_eval *e;
-    world t;
-
-    start(&t, c, d);
-    GR_CHECK(gr_shape_equal(&t.out->shape, &t.want_out->shape));
-    GR_CHECK_OK(driver_eval_run(&e, &t.w, how));
-    compare(c, "value", driver_eval_get(e, t.out), t.want_out);
-    for (int i = 0; i < c->n_grads; i++)
-        compare(c, "gradient", driver_eval_get(e, t.dx[i]), t.want_dx[i]);
-    driver_eval_destroy(e);
-    gr_graph_destroy(t.w.graph);
-    gr_vars_destroy(t.w.vars);
-}
-
 /* ---- what is refused ---- */
 
-static void check_refused(build_fn *build, gr_shape a, gr_shape b, const char *want)
+static void check_refused(composed_fn *build, gr_shape a, gr_shape b, const char *want)
 {
     gr_named feed[] = { { "s0", GR_F32, a, NULL }, { "s1", GR_F32, b, NULL } };
     gr_value *x[3] = { NULL };
@@ -284,18 +190,7 @@ static void test_refusals(void)
 
 int main(void)
 {
-    static const driver_how ways[] = {
-        { .n_threads = 1, .poison = 0xff },
-        { .n_threads = 2, .poison = 0xab },
-        { .only = "reference", .n_threads = 1, .poison = 0xff },
-    };
-    driver_golden *d;
-
-    GR_CHECK_OK(driver_golden_load(&d, "loss"));
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++)
-            check_case(&cases[i], d, &ways[k]);
-    driver_golden_destroy(d);
+    composed_check("loss", cases, (int)(sizeof(cases) / sizeof(cases[0])));
     test_refusals();
     return 0;
 }

@@ -72,7 +72,8 @@ void maker_op_conv(maker *m)
         o.dilation[i] = maker_rnd(m, 1, 2);
         o.pad[i] = maker_rnd(m, 0, 2);
         if (transposed) {
-            o.out_pad[i] = maker_rnd(m, 0, o.stride[i] - 1);
+            o.out_pad[i] =
+                maker_rnd(m, 0, (o.stride[i] > o.dilation[i] ? o.stride[i] : o.dilation[i]) - 1);
             if ((s.dim[1 + i] - 1) * o.stride[i] + o.dilation[i] * (k[i] - 1) + 1 <= 2 * o.pad[i])
                 o.pad[i] = 0;
         } else if (s.dim[1 + i] + 2 * o.pad[i] < o.dilation[i] * (k[i] - 1) + 1) {

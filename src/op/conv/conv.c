@@ -20,6 +20,8 @@
  */
 #include "op/conv/conv.h"
 
+#include "gradus/ops.h"
+
 #include <string.h>
 
 /* ---- shapes ---- */
@@ -64,6 +66,13 @@ static int64_t out_size(const gr_conv *o, int axis, int64_t in, int64_t k)
     room = in + 2 * o->pad[axis];
     last = room - o->dilation[axis] * (k - 1) - 1;
     return last < 0 ? 0 : last / o->stride[axis] + 1;
+}
+
+/* Of a transposed convolution. Less than 1: padding eats it all. */
+static int64_t transposed_size(const gr_conv *o, int axis, int64_t in, int64_t k)
+{
+    return (in - 1) * o->stride[axis] - 2 * o->pad[axis] + o->dilation[axis] * (k - 1) +
+           o->out_pad[axis] + 1;
 }
 
 /* x, weight and y must belong together. */
@@ -125,6 +134,19 @@ static gr_status conv_infer(gr_node *n)
     return finish(n, &y);
 }
 
+/* As PyTorch: it may reach the greater of the two. */
+static gr_status check_out_pad(const gr_conv *o)
+{
+    for (int i = 0; i < 2; i++)
+        if (o->out_pad[i] >= o->stride[i] && o->out_pad[i] >= o->dilation[i])
+            return gr_fail(GR_ERR_ARG,
+                           "out_pad %lld of axis %d is not less than the stride, %lld, or the "
+                           "dilation, %lld",
+                           (long long)o->out_pad[i], i, (long long)o->stride[i],
+                           (long long)o->dilation[i]);
+    return GR_OK;
+}
+
 static gr_status data_infer(gr_node *n)
 {
     const gr_conv_attr *at = n->attr;
@@ -132,10 +154,7 @@ static gr_status data_infer(gr_node *n)
     gr_shape x = { .n_dims = 4 };
 
     GR_TRY(check_sources(n));
-    for (int i = 0; i < 2; i++)
-        if (at->opt.out_pad[i] >= at->opt.stride[i])
-            return gr_fail(GR_ERR_ARG, "out_pad %lld of axis %d is not less than the stride, %lld",
-                           (long long)at->opt.out_pad[i], i, (long long)at->opt.stride[i]);
+    GR_TRY(check_out_pad(&at->opt));
     x.dim[0] = y->dim[0];
     x.dim[1] = at->size[0];
     x.dim[2] = at->size[1];
@@ -143,6 +162,7 @@ static gr_status data_infer(gr_node *n)
     if (w->dim[0] != y->dim[3])
         return gr_fail(GR_ERR_ARG, "the weight takes %lld channels, but there are %lld",
                        (long long)w->dim[0], (long long)y->dim[3]);
+    GR_TRY(gr_shape_check(&x, at->dtype)); /* first: what padding eats up fits nothing */
     GR_TRY(check_fit(&at->opt, &x, w, y));
     return finish(n, &x);
 }
@@ -303,22 +323,84 @@ gr_value *gr_conv2d_at(const char *site, gr_graph *g, gr_value *x, gr_value *wei
     return add(g, site, &gr_op_conv, (gr_value *[]){ x, weight }, &attr);
 }
 
+static gr_value *add_transposed(gr_graph *g, const char *site, gr_value *x, gr_value *weight,
+                                const gr_conv *opt)
+{
+    gr_conv_attr attr = { .opt = *opt, .dtype = result_dtype(x, weight) };
+    gr_shape sx = gr_value_shape(x), sw = gr_value_shape(weight);
+
+    for (int i = 0; i < 2 && sx.n_dims == 4 && sw.n_dims == 4; i++)
+        /* Senseless numbers are left to the shape rule, which names them. */
+        if (check_opt(opt) == GR_OK && sx.dim[i + 1] <= INT32_MAX && sw.dim[i + 2] <= INT32_MAX)
+            attr.size[i] = transposed_size(opt, i, sx.dim[i + 1], sw.dim[i + 2]);
+    return add(g, site, &gr_op_conv_data, (gr_value *[]){ x, weight }, &attr);
+}
+
+/* Rows that out_pad asks for from the stride on: with `opt` the convolution back to x would have
+ * more rows than x. */
+static int64_t excess(const gr_conv *opt, int axis)
+{
+    int64_t n = opt->out_pad[axis] - (opt->stride[axis] - 1);
+
+    return n > 0 ? n : 0;
+}
+
+static bool is_plain(const gr_conv *o, const gr_shape *x, const gr_shape *w)
+{
+    if (x->n_dims != 4 || w->n_dims != 4 || check_opt(o) != GR_OK || check_out_pad(o) != GR_OK)
+        return true; /* refused by the shape rule */
+    for (int i = 0; i < 2; i++)
+        if (x->dim[i + 1] > INT32_MAX || w->dim[i + 2] < 1 || w->dim[i + 2] > INT32_MAX ||
+            transposed_size(o, i, x->dim[i + 1], w->dim[i + 2]) < 1)
+            return true;
+    return excess(o, 0) == 0 && excess(o, 1) == 0;
+}
+
+/*
+ * out_pad from the stride on, e rows in excess: padding is taken off both sides instead, as far
+ * as there is some, which gives the rows behind the end and some before the start; these are cut
+ * off. What lies behind the padding no tap reaches: zeros.
+ *
+ *     padding p:             | result ... | p rows that padding cut off | zeros
+ *     wanted:                | result ... . e rows .......................... |
+ */
+static gr_value *add_excess(gr_graph *g, const char *site, gr_value *x, gr_value *weight,
+                            const gr_conv *opt)
+{
+    const int64_t none[4] = { 0 };
+    gr_conv less = *opt;
+    gr_shape sx = gr_value_shape(x), sw = gr_value_shape(weight), sy;
+    int64_t behind[4] = { 0 };
+    gr_value *y;
+
+    for (int i = 0; i < 2; i++) {
+        int64_t e = excess(opt, i), q = e < opt->pad[i] ? e : opt->pad[i];
+
+        less.out_pad[i] -= e;
+        less.pad[i] -= q;
+        behind[i + 1] = e - q;
+    }
+    y = add_transposed(g, site, x, weight, &less);
+    sy = gr_value_shape(y);
+    for (int i = 0; i < 2 && sy.n_dims == 4; i++) {
+        int64_t from = opt->pad[i] - less.pad[i];
+        int64_t want = transposed_size(opt, i, sx.dim[i + 1], sw.dim[i + 2]) - behind[i + 1];
+
+        if (from > 0 || want < sy.dim[i + 1])
+            y = gr_slice_axis_at(site, g, y, i + 1, from, from + want);
+    }
+    return behind[1] || behind[2] ? gr_pad_at(site, g, y, none, behind, 0) : y;
+}
+
 gr_value *gr_conv_transpose2d_at(const char *site, gr_graph *g, gr_value *x, gr_value *weight,
                                  const gr_conv *opt)
 {
     const gr_conv usual = GR_CONV_INIT;
-    gr_conv_attr attr = { .opt = opt ? *opt : usual, .dtype = result_dtype(x, weight) };
-    gr_shape sx = gr_value_shape(x), sw = gr_value_shape(weight);
+    const gr_shape sx = gr_value_shape(x), sw = gr_value_shape(weight);
 
-    for (int i = 0; i < 2 && sx.n_dims == 4 && sw.n_dims == 4; i++) {
-        const gr_conv *o = &attr.opt;
-
-        /* Senseless numbers are left to the shape rule, which names them. */
-        if (check_opt(o) == GR_OK && sx.dim[i + 1] <= INT32_MAX && sw.dim[i + 2] <= INT32_MAX)
-            attr.size[i] = (sx.dim[i + 1] - 1) * o->stride[i] - 2 * o->pad[i] +
-                           o->dilation[i] * (sw.dim[i + 2] - 1) + o->out_pad[i] + 1;
-    }
-    return add(g, site, &gr_op_conv_data, (gr_value *[]){ x, weight }, &attr);
+    opt = opt ? opt : &usual;
+    return is_plain(opt, &sx, &sw) ? add_transposed(g, site, x, weight, opt)
+                                   : add_excess(g, site, x, weight, opt);
 }
 
 const gr_op gr_op_conv = {
