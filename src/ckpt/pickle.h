@@ -18,6 +18,7 @@
 extern "C" {
 #endif
 
+#define GR_PK_TEXTS      "__metadata__" /* a snapshot's texts: the attribute that holds them */
 #define GR_PK_MAX_BYTES  ((size_t)256 << 20)
 #define GR_PK_MAX_VALUES (1 << 22)
 

@@ -366,8 +366,9 @@ static gr_status op_reduce(gr_pk *pk, unsigned char code)
     return gr_pk_push(pk, v);
 }
 
-/* Attributes of an OrderedDict: state dicts carry "_metadata", versions of modules. They
- * hold no weights and are left out; attributes of anything else are refused. */
+/* Attributes of an OrderedDict: state dicts carry "_metadata", versions of modules, which hold
+ * no weights and are left out. Ours carry their texts, which are taken for an entry. Attributes
+ * of anything else are refused. */
 static gr_status op_build(gr_pk *pk, unsigned char code)
 {
     gr_pk_value *state, *v;
@@ -378,6 +379,14 @@ static gr_status op_build(gr_pk *pk, unsigned char code)
     if (v->kind != GR_PK_DICT || state->kind != GR_PK_DICT)
         return gr_fail(GR_ERR_FORMAT, "BUILD of %s with %s is refused", gr_pk_kind_name(v->kind),
                        gr_pk_kind_name(state->kind));
+    for (int i = 0; i < state->items.n; i += 2) {
+        gr_pk_value *key = state->items.at[i];
+
+        if (key->kind != GR_PK_TEXT || !gr_pk_text_is(key->text, GR_PK_TEXTS))
+            continue;
+        GR_TRY(gr_pk_items_add(pk, &v->items, key));
+        GR_TRY(gr_pk_items_add(pk, &v->items, state->items.at[i + 1]));
+    }
     return gr_pk_push(pk, v);
 }
 

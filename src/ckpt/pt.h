@@ -15,7 +15,6 @@
 extern "C" {
 #endif
 
-#define GR_PT_TEXTS      "__metadata__" /* key of the dict that holds a snapshot's texts */
 #define GR_PT_MAX_DEPTH  64
 #define GR_PT_MAX_TEXTS  (1 << 14)
 #define GR_PT_MAX_VISITS (1 << 20)
@@ -51,7 +50,7 @@ typedef struct gr_pt_source {
 gr_status gr_pt_flatten(const gr_pt_source *src, gr_snapshot *snap) GR_MUST_CHECK;
 
 /* GR_ERR_ARG for what the format cannot hold: names that are not UTF-8, a tensor called
- * GR_PT_TEXTS. zip64_from: GR_ZIP_LIMIT, less in tests. */
+ * GR_PK_TEXTS. zip64_from: GR_ZIP_LIMIT, less in tests. */
 gr_status gr_pt_format(const gr_snapshot *s, gr_zip_write_fn *write, void *arg,
                        uint64_t zip64_from) GR_MUST_CHECK;
 

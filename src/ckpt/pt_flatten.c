@@ -244,10 +244,11 @@ static gr_status step_in(walk *w, const gr_pk_value *key, int i, const gr_pk_val
     return GR_OK;
 }
 
-/* What our writer makes of a snapshot's texts: they come back under their own names. */
+/* What our writer makes of a snapshot's texts, or made as an entry before: they come back under
+ * their own names. */
 static bool is_texts(const gr_pk_value *key, const gr_pk_value *v, int depth)
 {
-    if (depth != 0 || key->kind != GR_PK_TEXT || !gr_pk_text_is(key->text, GR_PT_TEXTS) ||
+    if (depth != 0 || key->kind != GR_PK_TEXT || !gr_pk_text_is(key->text, GR_PK_TEXTS) ||
         v->kind != GR_PK_DICT)
         return false;
     for (int i = 0; i < v->items.n; i++)

@@ -86,8 +86,8 @@ static gr_status add_tensor(gr_text *t, const gr_named *tensor, int number)
     int64_t n = 1;
     char key[16];
 
-    if (strcmp(tensor->name, GR_PT_TEXTS) == 0)
-        return gr_fail(GR_ERR_ARG, "no tensor can be called '" GR_PT_TEXTS "'");
+    if (strcmp(tensor->name, GR_PK_TEXTS) == 0)
+        return gr_fail(GR_ERR_ARG, "no tensor can be called '" GR_PK_TEXTS "'");
     for (int i = tensor->shape.n_dims - 1; i >= 0; i--) {
         stride[i] = n;
         n *= tensor->shape.dim[i] > 0 ? tensor->shape.dim[i] : 1;
@@ -109,11 +109,14 @@ static gr_status add_tensor(gr_text *t, const gr_named *tensor, int number)
     return gr_text_status(t);
 }
 
+/* As an attribute of the OrderedDict: among its entries load_state_dict() would take them for a
+ * parameter that the module does not have. */
 static gr_status add_texts(gr_text *t, const gr_snapshot *s)
 {
     if (gr_snapshot_n_texts(s) == 0)
         return GR_OK;
-    GR_TRY(add_string(t, GR_PT_TEXTS, "word"));
+    gr_text_add(t, "}");
+    GR_TRY(add_string(t, GR_PK_TEXTS, "word"));
     gr_text_add(t, "}(");
     for (int i = 0; i < gr_snapshot_n_texts(s); i++) {
         const char *key, *text;
@@ -122,7 +125,7 @@ static gr_status add_texts(gr_text *t, const gr_snapshot *s)
         GR_TRY(add_string(t, key, "the name of text"));
         GR_TRY(add_string(t, text, "text"));
     }
-    gr_text_add(t, "u");
+    gr_text_add(t, "usb");
     return gr_text_status(t);
 }
 
@@ -132,8 +135,9 @@ static gr_status make_pickle(gr_text *t, const gr_snapshot *s)
     gr_text_add(t, ORDERED_DICT "(");
     for (int i = 0; i < gr_snapshot_count(s); i++)
         GR_TRY(add_tensor(t, gr_snapshot_at(s, i), i));
+    gr_text_add(t, "u");
     GR_TRY(add_texts(t, s));
-    gr_text_add(t, "u.");
+    gr_text_add(t, ".");
     return gr_text_status(t);
 }
 

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
         return 0;
     }
     /* The one name that a file may have and ours cannot. */
-    if (!gr_snapshot_find(s, GR_PT_TEXTS)) {
+    if (!gr_snapshot_find(s, GR_PK_TEXTS)) {
         GR_BUG_IF(pt_golden_format(s, GR_ZIP_LIMIT, &bytes) != GR_OK);
         GR_BUG_IF(pt_golden_parse(bytes.str, bytes.len, &again) != GR_OK);
         GR_BUG_IF(!ckpt_sample_equal(s, again));

@@ -31,7 +31,7 @@ folder, output = sys.argv[1:]
 for name in ("last", "best_model"):
     state = torch.load(f"{folder}/{name}.pt", weights_only=True)
     tensors, texts = read_safetensors(f"{folder}/{name}.safetensors")
-    notes = state.pop("__metadata__")
+    notes = state.__metadata__
     check(state.keys() == tensors.keys(), f"{name}: other tensors")
     for key, value in state.items():
         mine = value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()

@@ -16,6 +16,16 @@ small=(--device cpu --n_train 256 --n_eval 64 --batch_size 32 --epochs 1)
 expect 0 "$GR_BIN/gradus" train shapes --output_dir "$folder/run" "${small[@]}" --checkpoint_format both
 expect 0 "$python" "$GR_SOURCE/tests/interop/run_files.py" "$folder/run/checkpoints" "$folder/theirs.pt"
 said 'a run of ours loads there'
+# What is exported goes into a module as it is.
+expect 0 "$GR_BIN/gradus" export "$folder/run" --output "$folder/model.pt"
+expect 0 "$python" -c '
+import sys, torch
+net = torch.nn.Sequential()
+for layer, (rows, cols) in {"fc1": (256, 784), "fc2": (128, 256), "fc3": (10, 128)}.items():
+    net.add_module(layer, torch.nn.Linear(cols, rows))
+print(net.load_state_dict(torch.load(sys.argv[1])), torch.load(sys.argv[1]).__metadata__["train.recipe"])
+' "$folder/model.pt"
+said 'All keys matched successfully> shapes'
 expect 0 "$GR_BIN/gradus" train shapes --output_dir "$folder/next" "${small[@]}" \
     --pretrained "$folder/theirs.pt" --pretrained_map net.=
 said 'Pretrained: 6 of 6 tensors from .*theirs.pt'
