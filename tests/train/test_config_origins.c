@@ -95,6 +95,8 @@ static void test_wrong(void)
           "'train.batch_size'?" },
         { "train:\n  optimzer: {name: sgd}\n", "",
           "test_config.yaml:2: unknown key 'train.optimzer'; did you mean 'train.optimizer'?" },
+        { "train:\n  nesterov: true\n", "",
+          "unknown key 'train.nesterov'; did you mean 'train.optimizer.nesterov'?" },
         { "ddp:\n  enabled: maybe\n", "", "test_config.yaml:2: 'ddp.enabled': 'maybe' is neither" },
         { "wandb:\n  api_key: sekrit\n", "",
           "test_config.yaml:2: 'wandb.api_key': is a secret, and files and command lines are read "

@@ -161,6 +161,7 @@ static void test_wrong(void)
           "a.yaml:2: 'model_type' is the setting that line 1 gave as 'model.name'" },
         { "model:\n  nmae: mlp\n",
           "a.yaml:2: unknown key 'model.nmae'; did you mean 'model.name'?" },
+        { "depth: 3\n", "a.yaml:1: unknown key 'depth'; did you mean 'model.depth'?" },
         { "modle:\n  name: mlp\n", "a.yaml:1: unknown key 'modle'; did you mean 'model'?" },
         { "qqqqq: 1\n", "a.yaml:1: unknown key 'qqqqq'; 'gradus help keys'" },
         { "model:\n  depth: deep\n", "a.yaml:2: 'model.depth': 'deep' is no whole number" },

@@ -161,6 +161,30 @@ static gr_status collect(const gr_settings *s, gr_arena *a, const char ***out)
     return GR_OK;
 }
 
+/* The setting that ends with the same word but stands in another group: the only one there is,
+ * or the only one in the group that the name begins with; NULL: none, or several. */
+static const char *same_end(const gr_settings *s, const char *name)
+{
+    const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
+    size_t n_group = dot ? strcspn(name, ".") + 1 : 0;
+    const char *any = NULL, *here = NULL;
+    int n_any = 0, n_here = 0;
+
+    for (int i = 0; i < s->n_slots; i++) {
+        const char *key = s->slots[i].key->name, *end = strrchr(key, '.');
+
+        if (!gr_same_name(end ? end + 1 : key, last))
+            continue;
+        any = key;
+        n_any++;
+        if (n_group > 0 && strncmp(key, name, n_group) == 0) {
+            here = key;
+            n_here++;
+        }
+    }
+    return n_here == 1 ? here : n_any == 1 ? any : NULL;
+}
+
 static gr_status fail_unknown(const gr_origin *from, const char *near)
 {
     const char *what = from->kind == GR_FROM_FLAG ? "flag" : "key";
@@ -214,8 +238,11 @@ gr_status gr_settings_unknown(const gr_settings *s, const gr_origin *from, const
         return fail_group_flag(s, from, name);
     GR_TRY(gr_arena_create(&a));
     st = collect(s, a, &names);
-    if (st == GR_OK)
-        st = fail_unknown(from, gr_nearest(name, (const char *const *)names));
+    if (st == GR_OK) {
+        const char *near = same_end(s, name);
+
+        st = fail_unknown(from, near ? near : gr_nearest(name, (const char *const *)names));
+    }
     gr_arena_destroy(a);
     return st;
 }
