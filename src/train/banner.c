@@ -235,8 +235,20 @@ static void add_word(gr_text *out, const char *word)
     gr_text_add(out, "'");
 }
 
+/* Of a job on several hosts, what host 0 is to be told; the others differ in --node-rank. */
+static void add_hosts(gr_text *out, int n_hosts)
+{
+    gr_job job;
+
+    if (n_hosts < 2 || gr_job_from_env(&job) != GR_OK)
+        return;
+    gr_text_addf(out, "--nnodes %d --node-rank 0 --master-addr ", n_hosts);
+    add_word(out, job.store_host);
+    gr_text_addf(out, " --master-port %d ", job.store_port);
+}
+
 /* gradrun lies beside gradus, found the same way. */
-static void add_launcher(gr_text *out, const char *program, int n_ranks)
+static void add_launcher(gr_text *out, const char *program, int n_local, int n_hosts)
 {
     const char *slash = strrchr(program, '/');
     gr_text path = GR_TEXT_INIT;
@@ -244,7 +256,8 @@ static void add_launcher(gr_text *out, const char *program, int n_ranks)
     gr_text_addn(&path, program, slash ? (size_t)(slash - program) + 1 : 0);
     gr_text_add(&path, "gradrun");
     add_word(out, gr_text_str(&path));
-    gr_text_addf(out, " --nproc-per-node %d ", n_ranks);
+    gr_text_addf(out, " --nproc-per-node %d ", n_local);
+    add_hosts(out, n_hosts);
     gr_text_fini(&path);
 }
 
@@ -252,8 +265,11 @@ void gr_trainer_resume_command(const gr_trainer *t, int64_t epochs, gr_text *out
 {
     gr_job job;
 
-    if (t->n_ranks > 1 && gr_job_ranks_from_env(&job) == GR_OK)
-        add_launcher(out, t->command->program, job.n_local > 0 ? job.n_local : t->n_ranks);
+    if (t->n_ranks > 1 && gr_job_ranks_from_env(&job) == GR_OK) {
+        int n_local = job.n_local > 0 ? job.n_local : t->n_ranks;
+
+        add_launcher(out, t->command->program, n_local, t->n_ranks / n_local);
+    }
     add_word(out, t->command->program);
     gr_text_addf(out, " train %s --resume ", t->recipe->name);
     add_word(out, t->folder);

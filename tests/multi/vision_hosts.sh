@@ -26,6 +26,8 @@ both() {
 both --task train
 grep -q '^  World size: 2$' a.txt || fail "two hosts are two ranks"
 grep -q 'accuracy' a.txt || fail "no result"
+grep -qE '^To train on .* --nproc-per-node 1 --nnodes 2 --node-rank 0 --master-addr 192.168.1.100 --master-port 29500 ' \
+    a.txt || fail "the command to go on leaves a host out"
 both --task test
 grep -q 'accuracy' a.txt || fail "no result of the test"
 both --task predict
