@@ -244,6 +244,36 @@ static void weights(void)
     recipe_close(&r);
 }
 
+/* Black and white masks are for one logit: with two classes white would be ignored. */
+static void white_masks(void)
+{
+    recipe_run r;
+    char yaml[2048];
+
+    for (int i = 0; i < 12; i++) {
+        write_gray(path_of("white/train/images/%d.png", i), SIDE, SIDE, ink, 0);
+        write_gray(path_of("white/train/masks/%d.png", i), SIDE, SIDE, ink, 0);
+    }
+    snprintf(yaml, sizeof(yaml),
+             "model: {name: unet, config: {base_channels: 2, num_classes: 2}}\n"
+             "dataset: {root_dir: '%s/white'}",
+             root);
+    GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG,
+                   "'model.config.num_classes': the masks hold nothing but 0 and 255");
+    open_run(&r, &training,
+             "model: {name: unet, config: {base_channels: 2, num_classes: 1}}\n"
+             "dataset: {root_dir: '%s/white'}",
+             root);
+    GR_CHECK_OK(load(&r, GR_SPLIT_TRAIN, 0, 0));
+    recipe_close(&r);
+    write_gray(path_of("white/train/masks/3.png"), SIDE, SIDE, ink_class, 1);
+    open_run(&r, &training,
+             "model: {name: unet, config: {base_channels: 2, num_classes: 2}}\n"
+             "dataset: {root_dir: '%s/white'}",
+             root);
+    recipe_close(&r);
+}
+
 /* ---- shares and folds ---- */
 
 /* Which samples (by their gray value) a split holds. */
@@ -544,6 +574,7 @@ int main(void)
     threads();
     drive();
     bad_masks();
+    white_masks();
     arrays();
     {
         char command[640];

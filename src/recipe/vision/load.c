@@ -123,6 +123,45 @@ static gr_status put_mask(const gr_vision *v, const gr_image *mask, int32_t *to)
     return GR_OK;
 }
 
+/* Which values a mask has. */
+static void mark_values(const gr_image *mask, bool seen[256])
+{
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)mask->height * mask->width; i++)
+        seen[mask->px[i]] = true;
+}
+
+/*
+ * Masks that are black and white, with several classes: white is 255, which is ignored unless
+ * the user says otherwise, and the network would learn that everything is background, with
+ * metrics of 100 %. So some masks are looked at before the first step.
+ */
+#define MASKS_LOOKED_AT 32
+
+gr_status gr_vision_check_masks(const gr_vision *v)
+{
+    const gr_vision_part *p = &v->parts[GR_SPLIT_TRAIN];
+    gr_image mask = GR_IMAGE_INIT;
+    bool seen[256] = { false };
+    int n_classes = 0;
+
+    if (!gr_vision_has_masks(v, GR_SPLIT_TRAIN) || p->is_drawn || v->model.n_out == 1 ||
+        gr_settings_given(v->s, "dataset.ignore_index"))
+        return GR_OK;
+    for (int64_t i = 0; i < p->size && i < MASKS_LOOKED_AT; i++)
+        if (gr_dataset_mask(p->set, i, &mask) == GR_OK) /* broken ones are the loader's */
+            mark_values(&mask, seen);
+    gr_image_fini(&mask);
+    for (int value = 1; value < 256; value++)
+        n_classes += seen[value] && value != v->mask_ignore;
+    if (n_classes > 0 || v->mask_ignore < 0 || !seen[v->mask_ignore])
+        return GR_OK;
+    return gr_settings_fail(v->s, "model.config.num_classes",
+                            "the masks hold nothing but 0 and %" PRId32 ", which does not count "
+                            "(dataset.ignore_index): give 1 for yes or no, or masks with the "
+                            "numbers of %d classes",
+                            v->mask_ignore, v->n_classes);
+}
+
 static gr_status put_label(const gr_vision *v, gr_split split, int32_t label, int32_t *to)
 {
     int n = v->n_classes;

@@ -185,6 +185,7 @@ static gr_status fill(gr_vision *v, const gr_recipe_config *config)
     GR_TRY(gr_vision_classes_settle(v));
     GR_TRY(check_postprocess(v));
     settle_ignored(v);
+    GR_TRY(gr_vision_check_masks(v));
     GR_TRY(gr_vision_criterion_read(&v->criterion, v->s, &v->model));
     GR_TRY(gr_vision_metrics_read(v));
     GR_TRY(gr_vision_transform_open(v));

@@ -174,6 +174,8 @@ typedef struct gr_vision_scratch {
 gr_status gr_vision_load(const void *user, const gr_sample *sample, void *const *mem);
 /* Without decoding: heads, sizes of picture and mask, class. */
 gr_status gr_vision_inspect(const void *user, const gr_sample *sample);
+/* GR_ERR_ARG: all that the training masks show would be ignored. */
+gr_status gr_vision_check_masks(const gr_vision *v) GR_MUST_CHECK;
 void gr_vision_scratch_close(gr_vision *v);
 
 /* ---- array.c ---- */
