@@ -266,6 +266,10 @@ static void white_masks(void)
              root);
     GR_CHECK_OK(load(&r, GR_SPLIT_TRAIN, 0, 0));
     recipe_close(&r);
+    snprintf(yaml, sizeof(yaml),
+             "model: {name: mlp, config: {num_classes: 2}}\ndataset: {root_dir: '%s/white'}", root);
+    GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG,
+                   "the data have masks: those are for unet");
     write_gray(path_of("white/train/masks/3.png"), SIDE, SIDE, ink_class, 1);
     open_run(&r, &training,
              "model: {name: unet, config: {base_channels: 2, num_classes: 2}}\n"

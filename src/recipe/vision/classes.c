@@ -63,12 +63,24 @@ static gr_status take_number(gr_vision *v, const gr_dataset *known)
     return GR_OK;
 }
 
+/* Data for something else: masks, or pictures without anything. */
+static gr_status check_labels(const gr_vision *v, const gr_dataset *known)
+{
+    if (!known || v->task == GR_TASK_PREDICT || gr_dataset_n_classes(known) > 0 ||
+        gr_dataset_class(known, 0) >= 0)
+        return GR_OK;
+    return gr_settings_fail(v->s, "model.name", "it tells classes apart, and the data have %s",
+                            gr_dataset_has_masks(known) ? "masks: those are for unet"
+                                                        : "none: no folder or label for each");
+}
+
 /* Classes of masks are not known before all are read, so they are a setting. */
 static gr_status settle_number(gr_vision *v)
 {
     const gr_dataset *known = known_by(v);
     int n = gr_settings_count(v->s, "classes");
 
+    GR_TRY(check_labels(v, known));
     if (v->model.n_out == 0 && n > 0)
         v->model.n_out = n;
     if (v->model.n_out == 0 && known)
