@@ -40,6 +40,7 @@ typedef struct gr_init {
     double a;      /* CONST: the value; UNIFORM: from; NORMAL, TRUNC_NORMAL: mean */
     double b;      /* UNIFORM: to; NORMAL, TRUNC_NORMAL: standard deviation */
     double lo, hi; /* TRUNC_NORMAL: nothing lies outside */
+    int64_t zeros; /* gr_init_zero_row(): its row, counted from 1; 0: none */
 } gr_init;
 
 /* The four kinds; plain values. Uniform is over [from, to). Any thread. */
@@ -48,6 +49,10 @@ GR_API gr_init gr_init_uniform(double from, double to);
 GR_API gr_init gr_init_normal(double mean, double std);
 /* torch.nn.init.trunc_normal_; lo and hi are numbers, not multiples of std. */
 GR_API gr_init gr_init_trunc_normal(double mean, double std, double lo, double hi);
+
+/* `init`, but for the row `row` >= 0 of the first dimension: zeros. As many numbers are drawn, as
+ * in torch.nn.Embedding with padding_idx. */
+GR_API gr_init gr_init_zero_row(gr_init init, int64_t row);
 
 /* How many inputs and outputs an element of a weight serves: a weight is [out, in, ..], all
  * further dimensions being places of a kernel. 0 and 0 with fewer than two dimensions. */

@@ -31,17 +31,23 @@ typedef struct gr_layer_opts {
 GR_API gr_value *gr_linear_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                               int64_t n_out, const gr_layer_opts *opts);
 
-/* torch.nn.Conv2d of a square kernel: weight [n_out, c / groups, k, k] and bias [n_out], both
- * uniform in +-1/sqrt(c / groups k k). conv NULL: stride 1, no padding. */
+/* torch.nn.Conv2d: weight [n_out, c / groups, kh, kw] and bias [n_out], both uniform in
+ * +-1/sqrt(c / groups kh kw). The kernel is k x k, or kh x kw with _hw; stride, padding and
+ * dilation of rows and of columns are in conv; conv NULL: stride 1, no padding. */
 #define gr_conv_layer(g, name, x, n_out, k, conv, opts) \
-    gr_conv_layer_at(GR_HERE, g, name, x, &(gr_conv_spec){ n_out, k, conv, opts })
-/* torch.nn.ConvTranspose2d: weight [c, n_out / groups, k, k]. */
+    gr_conv_layer_hw(g, name, x, n_out, k, 0, conv, opts)
+#define gr_conv_layer_hw(g, name, x, n_out, kh, kw, conv, opts) \
+    gr_conv_layer_at(GR_HERE, g, name, x, &(gr_conv_spec){ n_out, kh, conv, opts, kw })
+/* torch.nn.ConvTranspose2d: weight [c, n_out / groups, kh, kw]. */
 #define gr_conv_transpose_layer(g, name, x, n_out, k, conv, opts) \
-    gr_conv_transpose_layer_at(GR_HERE, g, name, x, &(gr_conv_spec){ n_out, k, conv, opts })
+    gr_conv_transpose_layer_hw(g, name, x, n_out, k, 0, conv, opts)
+#define gr_conv_transpose_layer_hw(g, name, x, n_out, kh, kw, conv, opts) \
+    gr_conv_transpose_layer_at(GR_HERE, g, name, x, &(gr_conv_spec){ n_out, kh, conv, opts, kw })
 typedef struct gr_conv_spec {
-    int64_t n_out, k;
+    int64_t n_out, k; /* k: rows of the kernel */
     const gr_conv *conv;
     const gr_layer_opts *opts;
+    int64_t kw; /* its columns; 0: as many as rows */
 } gr_conv_spec;
 GR_API gr_value *gr_conv_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                                   const gr_conv_spec *spec);
@@ -74,6 +80,17 @@ GR_API gr_value *gr_group_norm_layer_at(const char *site, gr_graph *g, const cha
     gr_embedding_layer_at(GR_HERE, g, name, index, n, d, init)
 GR_API gr_value *gr_embedding_layer_at(const char *site, gr_graph *g, const char *name,
                                        gr_value *index, int64_t n, int64_t d, const gr_init *init);
+/* With padding_idx: that row starts as zeros, whatever init says, and its gradient is zero. Below 0
+ * it counts from the end, as in PyTorch. */
+#define gr_embedding_layer_padded(g, name, index, n, d, padding_idx, init) \
+    gr_embedding_layer_padded_at(GR_HERE, g, name, index,                  \
+                                 &(gr_embedding_spec){ n, d, padding_idx, init })
+typedef struct gr_embedding_spec {
+    int64_t n, d, padding_idx;
+    const gr_init *init; /* NULL: normal with deviation 1 */
+} gr_embedding_spec;
+GR_API gr_value *gr_embedding_layer_padded_at(const char *site, gr_graph *g, const char *name,
+                                              gr_value *index, const gr_embedding_spec *spec);
 
 /* torch.nn.MultiheadAttention(batch_first=True): in_proj_weight [3 d, d] xavier-uniform,
  * in_proj_bias 0, out_proj.weight, out_proj.bias 0. memory NULL: self-attention; else keys

@@ -23,6 +23,12 @@ gr_init gr_init_trunc_normal(double mean, double std, double lo, double hi)
     return (gr_init){ .kind = GR_INIT_TRUNC_NORMAL, .a = mean, .b = std, .lo = lo, .hi = hi };
 }
 
+gr_init gr_init_zero_row(gr_init init, int64_t row)
+{
+    init.zeros = row + 1;
+    return init;
+}
+
 void gr_init_fans(gr_shape weight, double *fan_in, double *fan_out)
 {
     double n_places = 1;

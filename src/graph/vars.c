@@ -227,8 +227,25 @@ static gr_status fill_random(const gr_var *v, gr_mt19937 *r, float *dst, size_t 
     return st == GR_OK ? st : gr_wrap(st, "variable '%s'", v->name);
 }
 
+/* Behind the draws, so that what is drawn later does not depend on it. */
+static gr_status clear_row(const gr_var *v, void *dst, size_t n)
+{
+    int64_t n_rows = v->shape.n_dims > 0 ? v->shape.dim[0] : 0;
+    size_t n_bytes;
+
+    if (v->init.zeros == 0)
+        return GR_OK;
+    if (v->init.zeros < 0 || v->init.zeros > n_rows)
+        return gr_fail(GR_ERR_ARG, "variable '%s': row %lld is to be zeros, and there are %lld",
+                       v->name, (long long)v->init.zeros - 1, (long long)n_rows);
+    n_bytes = n / (size_t)n_rows * gr_dtype_bytes(v->dtype);
+    memset((char *)dst + (size_t)(v->init.zeros - 1) * n_bytes, 0, n_bytes);
+    return GR_OK;
+}
+
 static gr_status fill_var(const gr_var *v, gr_mt19937 *r, void *dst)
 {
+    gr_status st;
     size_t n = (size_t)gr_shape_count(&v->shape);
 
     if (v->copy_of) {
@@ -238,11 +255,13 @@ static gr_status fill_var(const gr_var *v, gr_mt19937 *r, void *dst)
         return GR_OK;
     }
     if (v->init.kind == GR_INIT_CONST)
-        return fill_const(v, dst, n);
-    if (v->dtype != GR_F32)
-        return gr_fail(GR_ERR_ARG, "variable '%s': random values need type f32, not %s", v->name,
-                       gr_dtype_name(v->dtype));
-    return fill_random(v, r, dst, n);
+        st = fill_const(v, dst, n);
+    else if (v->dtype == GR_F32)
+        st = fill_random(v, r, dst, n);
+    else
+        st = gr_fail(GR_ERR_ARG, "variable '%s': random values need type f32, not %s", v->name,
+                     gr_dtype_name(v->dtype));
+    return st == GR_OK ? clear_row(v, dst, n) : st;
 }
 
 /* Whether v waits for a variable that comes later in the table. */

@@ -25,8 +25,9 @@ static gr_value *add_conv_bn(const net *n, gr_value *x, const conv_bn *c)
 
     conv.dilation[0] = conv.dilation[1] = c->dilation;
     conv.pad[0] = conv.pad[1] = c->k / 2 * c->dilation;
-    x = gr_conv_layer_at(n->site, n->g, c->conv, x,
-                         &(gr_conv_spec){ n->planes, c->k, &conv, &opts });
+    x = gr_conv_layer_at(
+        n->site, n->g, c->conv, x,
+        &(gr_conv_spec){ .n_out = n->planes, .k = c->k, .conv = &conv, .opts = &opts });
     return gr_batch_norm_layer_at(n->site, n->g, c->bn, x);
 }
 

@@ -20,6 +20,17 @@ static gr_value *add_bias(const gr_layer *l, gr_value *y, const gr_conv_spec *s,
     return gr_map2_at(l->site, l->g, "add", y, bias);
 }
 
+static int64_t columns(const gr_conv_spec *s)
+{
+    return s->kw ? s->kw : s->k;
+}
+
+/* PyTorch's bound, 1 / sqrt(fan). */
+static double bound_of(int64_t n, const gr_conv_spec *s)
+{
+    return 1.0 / sqrt((double)n * (double)s->k * (double)columns(s));
+}
+
 /* The channels of x; 0, and a failure, when the layer cannot be. */
 static int64_t check(const gr_layer *l, const gr_value *x, const gr_conv_spec *s, int64_t groups)
 {
@@ -27,12 +38,13 @@ static int64_t check(const gr_layer *l, const gr_value *x, const gr_conv_spec *s
 
     if (c < 1)
         return 0;
-    if (s->n_out >= 1 && s->k >= 1 && groups >= 1 && c % groups == 0 && s->n_out % groups == 0)
+    if (s->n_out >= 1 && s->k >= 1 && s->kw >= 0 && groups >= 1 && c % groups == 0 &&
+        s->n_out % groups == 0)
         return c;
     gr_graph_fail(l->g, l->site,
                   "convolution '%s': %" PRId64 " to %" PRId64 " channels, kernel %" PRId64
-                  ", %" PRId64 " groups; groups must divide both",
-                  l->name, c, s->n_out, s->k, groups);
+                  " x %" PRId64 ", %" PRId64 " groups; groups must divide both",
+                  l->name, c, s->n_out, s->k, columns(s), groups);
     return 0;
 }
 
@@ -49,8 +61,8 @@ gr_value *gr_conv_layer_at(const char *site, gr_graph *g, const char *name, gr_v
     if (c < 1)
         return NULL;
     c /= conv->groups;
-    bound = 1.0 / sqrt((double)c * (double)s->k * (double)s->k);
-    weight = gr_layer_param(&l, "weight", GR_SHAPE(s->n_out, c, s->k, s->k),
+    bound = bound_of(c, s);
+    weight = gr_layer_param(&l, "weight", GR_SHAPE(s->n_out, c, s->k, columns(s)),
                             s->opts ? s->opts->weight : NULL, gr_init_uniform(-bound, bound));
     return add_bias(&l, gr_conv2d_at(site, g, x, weight, conv), s, bound);
 }
@@ -70,8 +82,8 @@ gr_value *gr_conv_transpose_layer_at(const char *site, gr_graph *g, const char *
         return NULL;
     n_out = s->n_out / conv->groups;
     /* PyTorch takes the fan from dimension 1, which is the outputs here. */
-    bound = 1.0 / sqrt((double)n_out * (double)s->k * (double)s->k);
-    weight = gr_layer_param(&l, "weight", GR_SHAPE(c, n_out, s->k, s->k),
+    bound = bound_of(n_out, s);
+    weight = gr_layer_param(&l, "weight", GR_SHAPE(c, n_out, s->k, columns(s)),
                             s->opts ? s->opts->weight : NULL, gr_init_uniform(-bound, bound));
     return add_bias(&l, gr_conv_transpose2d_at(site, g, x, weight, conv), s, bound);
 }

@@ -35,8 +35,9 @@ static gr_value *conv_bn(const net *n, const char *conv_name, const char *bn_nam
     conv.stride[0] = conv.stride[1] = c.stride;
     conv.dilation[0] = conv.dilation[1] = c.dilation;
     conv.pad[0] = conv.pad[1] = pad;
-    x = gr_conv_layer_at(n->site, n->g, conv_name, x,
-                         &(gr_conv_spec){ c.n_out, c.k, &conv, &opts });
+    x = gr_conv_layer_at(
+        n->site, n->g, conv_name, x,
+        &(gr_conv_spec){ .n_out = c.n_out, .k = c.k, .conv = &conv, .opts = &opts });
     return gr_batch_norm_layer_at(n->site, n->g, bn_name, x);
 }
 

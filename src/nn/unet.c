@@ -23,7 +23,7 @@ static gr_value *double_conv(const net *n, const char *name, gr_value *x, int64_
     conv.pad[0] = conv.pad[1] = 1;
     for (int i = 0; i < 2; i++) {
         x = gr_conv_layer_at(n->site, n->g, gr_name(n->g, "%s.double_conv.%d", name, 3 * i), x,
-                             &(gr_conv_spec){ n_out, 3, &conv, NULL });
+                             &(gr_conv_spec){ .n_out = n_out, .k = 3, .conv = &conv });
         x = gr_batch_norm_layer_at(n->site, n->g,
                                    gr_name(n->g, "%s.double_conv.%d", name, 3 * i + 1), x);
         x = gr_map1_at(n->site, n->g, "relu", x);
@@ -52,7 +52,8 @@ static gr_value *grow(const net *n, int level, gr_value *x)
         return gr_resize_at(n->site, n->g, x, 2 * in.dim[1], 2 * in.dim[2], GR_BILINEAR_CORNERS);
     conv.stride[0] = conv.stride[1] = 2;
     return gr_conv_transpose_layer_at(n->site, n->g, gr_name(n->g, "%sup%d.up", n->prefix, level),
-                                      x, &(gr_conv_spec){ in.dim[3], 2, &conv, NULL });
+                                      x,
+                                      &(gr_conv_spec){ .n_out = in.dim[3], .k = 2, .conv = &conv });
 }
 
 /* An odd side lost a row on its way down: zeros around bring it back. */
@@ -107,5 +108,5 @@ gr_value *gr_unet_model_at(const char *site, gr_graph *g, const char *name, gr_v
     for (int i = 1; i <= N_LEVELS && x; i++)
         x = up(&n, i, x, skip[N_LEVELS - i], i < N_LEVELS ? base << (N_LEVELS - 1 - i) : base);
     return gr_conv_layer_at(site, g, gr_name(g, "%soutc.conv", n.prefix), x,
-                            &(gr_conv_spec){ c.n_classes, 1, NULL, NULL });
+                            &(gr_conv_spec){ .n_out = c.n_classes, .k = 1 });
 }

@@ -24,9 +24,12 @@ static void add_variables(const gr_vars *vars, gr_text *out)
     for (int i = 0; i < vars->n; i++) {
         const gr_var *v = vars->list[i];
 
-        gr_text_addf(out, "variable %d = %s, %s %s%s, %s(%.9g, %.9g)\n", i, v->name,
+        gr_text_addf(out, "variable %d = %s, %s %s%s, %s(%.9g, %.9g)", i, v->name,
                      gr_dtype_name(v->dtype), gr_shape_text(gr_var_whole(v), shape, sizeof(shape)),
                      v->frozen ? ", frozen" : "", init_name(v->init.kind), v->init.a, v->init.b);
+        if (v->init.zeros > 0)
+            gr_text_addf(out, ", row %lld zeros", (long long)v->init.zeros - 1);
+        gr_text_add(out, "\n");
     }
 }
 

@@ -401,7 +401,7 @@ static gr_value *op_layer(fuzz *f)
                               .norm_first = coin(f),
                               .causal = coin(f) };
 
-    switch (byte(f) % 13) {
+    switch (byte(f) % 15) {
     case 0: return gr_linear(f->g, name, a, size(f));
     case 1: return gr_conv_layer(f->g, name, a, size(f), size(f), NULL, NULL);
     case 2: return gr_conv_transpose_layer(f->g, name, a, size(f), size(f), NULL, NULL);
@@ -414,6 +414,8 @@ static gr_value *op_layer(fuzz *f)
     case 9: return gr_encoder_layer(f->g, name, a, &t);
     case 10: return gr_decoder_layer(f->g, name, a, any(f), &t);
     case 11: return gr_param(f->g, name, shape(f), gr_init_normal(number(f), number(f)));
+    case 12: return gr_embedding_layer_padded(f->g, name, a, size(f), size(f), size(f), NULL);
+    case 13: return gr_conv_layer_hw(f->g, name, a, size(f), size(f), size(f), NULL, NULL);
     default: return gr_buffer(f->g, name, type(f), shape(f), gr_init_const(number(f)));
     }
 }

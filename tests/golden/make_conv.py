@@ -57,6 +57,8 @@ def conv_family():
          (6, 2, 3, 3)),
         ("transposed, out_pad of one axis",
          transposed(dilation=2, padding=(0, 3), output_padding=(0, 1)), (1, 4, 5, 6), (6, 2, 3, 3)),
+        ("transposed, out_pad behind nothing",
+         transposed(dilation=10, padding=(2, 1), output_padding=9), (1, 1, 3, 4), (4, 3, 1, 1)),
     ]
     for name, fn, x, w in cases:
         yield record(name, fn, [rand(*x), rand(*w)], grad=[0, 1])

@@ -24,6 +24,9 @@ def main():
         "dec": nn.TransformerDecoderLayer(12, 3, 20, batch_first=True),
         "embed": nn.Embedding(7, 12),
         "last": nn.Linear(12, 3),
+        "padded": nn.Embedding(7, 12, padding_idx=-1),
+        "wide": nn.Conv2d(4, 6, (1, 3)),
+        "high": nn.ConvTranspose2d(6, 4, (3, 2)),
     })
     lines = [f"# made by tests/golden/make_draws.py with PyTorch {torch.__version__}"]
     for name, t in net.named_parameters():

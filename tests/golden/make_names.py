@@ -64,6 +64,8 @@ def layers():
         kind = 'pre' if first else 'post'
         small(f'encoder_{kind}', lambda: nn.TransformerEncoderLayer(big, 4, 96, norm_first=first))
         small(f'decoder_{kind}', lambda: nn.TransformerDecoderLayer(big, 4, 96, norm_first=first))
+    small('conv_hw', lambda: nn.Conv2d(12, 24, (3, 5), groups=2))
+    small('conv_transpose_hw', lambda: nn.ConvTranspose2d(16, 24, (4, 1), groups=2))
 
 
 def models():

@@ -55,6 +55,16 @@ def jit_with_condition():
     return y.permute(0, 2, 3, 1).contiguous()
 
 
+def convolutions(transposed):
+    """Everything differs between rows and columns."""
+    where = dict(stride=(2, 1), padding=(1, 2), dilation=(1, 3))
+    it = nn.ConvTranspose2d(4, 6, (4, 2), output_padding=(1, 2), **where) if transposed else \
+        nn.Conv2d(4, 6, (3, 2), **where)
+    net = m.fill(nn.ModuleDict({'it': it})).double()
+    y = net['it'](m.real('x', 0, B, 7, 9, 4).permute(0, 3, 1, 2).double())
+    return y.permute(0, 2, 3, 1).contiguous()
+
+
 print('# made by make_outputs.py')
 for decoder in (False, True):
     for first in (False, True):
@@ -64,3 +74,5 @@ for decoder in (False, True):
         show(f'{kind}_masks', layer(decoder, first, 'gelu', key_mask=True, memory_mask=True))
         show(f'{kind}_bias', layer(decoder, first, 'relu', bias=True, memory_mask=True))
 show('jit', jit_with_condition())
+show('conv_hw', convolutions(False))
+show('conv_transpose_hw', convolutions(True))

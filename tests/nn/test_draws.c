@@ -26,7 +26,12 @@ static gr_status trace(gr_graph *g, void *user)
     x = gr_encoder_layer(g, "enc", x, &o);
     y = gr_decoder_layer(g, "dec", x, x, &o);
     y = gr_add(g, y, gr_embedding_layer(g, "embed", gr_input(g, "i"), 7, 12, NULL));
-    gr_loss(g, gr_mean(g, gr_linear(g, "last", y, 3), GR_AXES_ALL, false));
+    y = gr_mean(g, gr_linear(g, "last", y, 3), GR_AXES_ALL, false);
+    x = gr_embedding_layer_padded(g, "padded", gr_input(g, "i"), 7, 12, -1, NULL);
+    y = gr_add(g, y, gr_mean(g, x, GR_AXES_ALL, false));
+    x = gr_conv_layer_hw(g, "wide", gr_input(g, "x"), 6, 1, 3, NULL, NULL);
+    x = gr_conv_transpose_layer_hw(g, "high", x, 4, 3, 2, NULL, NULL);
+    gr_loss(g, gr_add(g, y, gr_mean(g, x, GR_AXES_ALL, false)));
     return gr_graph_status(g);
 }
 
@@ -73,7 +78,7 @@ int main(void)
     GR_CHECK(line != NULL);
     for (line++; *line; n++)
         line = check_line(snap, line);
-    GR_CHECK_EQ(n, 3 * 45);
+    GR_CHECK_EQ(n, 3 * 50);
     gr_snapshot_destroy(snap);
     gr_step_destroy(s);
     gr_free(text);

@@ -89,6 +89,31 @@ static void embedding_real(gr_graph *g, const in *i)
     gr_embedding_layer(g, "embed", i->flat, 10, 4, NULL);
 }
 
+static void conv_columns(gr_graph *g, const in *i)
+{
+    gr_conv_layer_hw(g, "c", i->x, 8, 3, -1, NULL, NULL);
+}
+
+static void conv_columns_far(gr_graph *g, const in *i)
+{
+    gr_conv_layer_hw(g, "c", i->x, 8, 1, 7, NULL, NULL);
+}
+
+static void embedding_padding(gr_graph *g, const in *i)
+{
+    gr_embedding_layer_padded(g, "embed", i->ids, 10, 4, 10, NULL);
+}
+
+static void embedding_padding_below(gr_graph *g, const in *i)
+{
+    gr_embedding_layer_padded(g, "embed", i->ids, 10, 4, -11, NULL);
+}
+
+static void embedding_padded_real(gr_graph *g, const in *i)
+{
+    gr_embedding_layer_padded(g, "embed", i->flat, 10, 4, 0, NULL);
+}
+
 static void attention_heads(gr_graph *g, const in *i)
 {
     gr_multihead_attention(g, "attn", i->tokens, NULL, &(gr_attention_opts){ .heads = 5 });
@@ -331,9 +356,9 @@ static const wrong wrongs[] = {
     { resnet_null, "18, 34, 50, 101 or 152 layers, not 0" },
     { unet_base, "U-Net 'net': input [2, 6, 6, 12], base -2" },
     { conv_flat, "convolution 'stem.conv': input [2, 12], expected at least 4 dimensions" },
-    { conv_groups, "convolution 'c': 12 to 10 channels, kernel 3, 5 groups" },
+    { conv_groups, "convolution 'c': 12 to 10 channels, kernel 3 x 3, 5 groups" },
     { conv_no_output, "convolution 'c': 12 to 0 channels" },
-    { transpose_groups, "convolution 'up': 12 to 6 channels, kernel 2, 4 groups" },
+    { transpose_groups, "convolution 'up': 12 to 6 channels, kernel 2 x 2, 4 groups" },
     { conv_kernel, "[2, 6, 6, 12]" },
     { null_input, "linear 'fc': the input is NULL" },
     { batch_norm_scalar, "batch norm 'bn': input []" },
@@ -342,6 +367,11 @@ static const wrong wrongs[] = {
     { group_norm_groups, "group norm 'gn': 5 groups do not divide 12 channels" },
     { embedding_empty, "embedding 'embed' of 0 rows of 4" },
     { embedding_real, "embedding 'embed': the index is f32" },
+    { embedding_padded_real, "embedding 'embed': the index is f32" },
+    { embedding_padding, "embedding 'embed': padding_idx 10 is none of 10 rows" },
+    { embedding_padding_below, "embedding 'embed': padding_idx -11 is none of 10 rows" },
+    { conv_columns, "convolution 'c': 12 to 8 channels, kernel 3 x -1" },
+    { conv_columns_far, "a kernel of 7, 1 apart, does not fit into 6 padded by 0 (axis 1)" },
     { attention_heads, "attention 'attn': 5 heads do not divide width 12" },
     { attention_flat, "attention 'attn': input [2, 12], expected at least 3 dimensions" },
     { attention_memory, "attention 'attn': memory [2, 6, 6, 12] for an input [2, 5, 12]" },

@@ -32,7 +32,11 @@ static void build_conv(gr_graph *g, const kind *k)
     gr_conv two = GR_CONV_INIT;
 
     two.groups = 2;
-    if (strcmp(k->name, "conv") == 0)
+    if (strcmp(k->name, "conv_hw") == 0)
+        gr_conv_layer_hw(g, "it", gr_input(g, "x"), 24, 3, 5, &two, NULL);
+    else if (strcmp(k->name, "conv_transpose_hw") == 0)
+        gr_conv_transpose_layer_hw(g, "it", gr_input(g, "x"), 24, 4, 1, &two, NULL);
+    else if (strcmp(k->name, "conv") == 0)
         gr_conv_layer(g, "it", gr_input(g, "x"), 24, 3, &two, NULL);
     else
         gr_conv_transpose_layer(g, "it", gr_input(g, "x"), 24, 2, &two, NULL);
@@ -152,6 +156,8 @@ static const kind kinds[] = {
     { "linear", build_linear, DIMS(2, 64), NULL, NULL },
     { "conv", build_conv, DIMS(1, 5, 5, 12), NULL, NULL },
     { "conv_transpose", build_conv, DIMS(1, 5, 5, 16), NULL, NULL },
+    { "conv_hw", build_conv, DIMS(1, 5, 5, 12), NULL, NULL },
+    { "conv_transpose_hw", build_conv, DIMS(1, 5, 5, 16), NULL, NULL },
     { "batch_norm", build_norm, DIMS(2, 3, 3, 5), NULL, NULL },
     { "layer_norm", build_norm, DIMS(2, 6), NULL, NULL },
     { "rms_norm", build_norm, DIMS(2, 6), NULL, NULL },

@@ -1,8 +1,8 @@
 /*
- * Results of transformer layers (encoder and decoder, post- and pre-norm, masks, bias, causal;
- * with dropout, which evaluation leaves out) and of JiT with a condition, beside PyTorch in
- * f64. tests/golden/make_outputs.py made the numbers. JiT runs once more with weights loaded
- * from a file as docs/nn.md tells to.
+ * Results of convolutions that are not square, of transformer layers (encoder and decoder, post-
+ * and pre-norm, masks, bias, causal; with dropout, which evaluation leaves out) and of JiT with a
+ * condition, beside PyTorch in f64. tests/golden/make_outputs.py made the numbers. JiT runs once
+ * more with weights loaded from a file as docs/nn.md tells to.
  *
  * usage: test_outputs [JIT.safetensors, as PyTorch saved it]
  */
@@ -22,7 +22,10 @@ enum {
     HEADS = 2,
     HIDDEN = 56,
     SIDE = 16,
-    MAX = B * SIDE * SIDE * 3
+    MAX = B * SIDE * SIDE * 3,
+    N_CONV = 4 * 10, /* pixels of an image */
+    N_TRANSPOSED = 15 * 10,
+    MOST = B * 6 * N_TRANSPOSED
 };
 /* Four times what has been seen, 9.5e-7. */
 #define TOLERANCE 4e-6
@@ -63,6 +66,19 @@ static gr_status trace_layer(gr_graph *g, void *user)
     return finish(g, gr_encoder_layer(g, "it", x, &o));
 }
 
+/* user: whether it is transposed. Everything differs between rows and columns. */
+static gr_status trace_conv(gr_graph *g, void *user)
+{
+    gr_conv c = { { 2, 1 }, { 1, 2 }, { 1, 3 }, 1, { 0, 0 } };
+    gr_value *x = gr_input(g, "x");
+
+    if (!*(const bool *)user)
+        return finish(g, gr_conv_layer_hw(g, "it", x, 6, 3, 2, &c, NULL));
+    c.out_pad[0] = 1;
+    c.out_pad[1] = 2; /* less than the dilation, not than the stride */
+    return finish(g, gr_conv_transpose_layer_hw(g, "it", x, 6, 4, 2, &c, NULL));
+}
+
 static gr_status trace_jit(gr_graph *g, void *user)
 {
     gr_jit_input in = { gr_input(g, "x"), gr_input(g, "step"), gr_input(g, "mask"),
@@ -96,6 +112,10 @@ static const model jit_model = { .trace = trace_jit,
                                               DIMS(B, SIDE, SIDE, 3) },
                                             { "condition_mask", MODEL_MASK, 4, 0, DIMS(B, 16) } },
                                  .n_feeds = 5 };
+
+static const model conv_model = { .trace = trace_conv,
+                                  .feeds = { { "x", MODEL_REAL, 0, 0, DIMS(B, 7, 9, 4) } },
+                                  .n_feeds = 1 };
 
 /* Every fifth element beside the numbers of the case. */
 static void compare(const char *text, const char *name, const float *y, size_t n)
@@ -162,7 +182,7 @@ static void check(const model *m, const char *path, const char *text, const char
 {
     gr_step_config c = GR_STEP_CONFIG_INIT;
     gr_named feeds[MODEL_MAX_FEEDS];
-    static float y[MAX];
+    static float y[MOST];
     gr_step *s;
 
     c.device = "cpu";
@@ -199,6 +219,14 @@ int main(int argc, char **argv)
         snprintf(name, sizeof(name), "%s_%s_%s", l.decoder ? "decoder" : "encoder",
                  l.norm_first ? "pre" : "post", variants[l.variant]);
         check(&m, NULL, text, name, (size_t)B * N * D);
+    }
+    for (int i = 0; i < 2; i++) {
+        static const char *const names[] = { "conv_hw", "conv_transpose_hw" };
+        bool transposed = i == 1;
+        model m = conv_model;
+
+        m.config = &transposed;
+        check(&m, NULL, text, names[i], (size_t)B * 6 * (i == 0 ? N_CONV : N_TRANSPOSED));
     }
     check(&jit_model, NULL, text, "jit", MAX);
     if (argc < 2)

@@ -41,6 +41,14 @@ static gr_value *one_axis(gr_graph *g, gr_value *const *src)
     return gr_conv_transpose2d(g, src[0], src[1], &o);
 }
 
+/* Padding cuts off all that a tap reaches: zeros. */
+static gr_value *behind_nothing(gr_graph *g, gr_value *const *src)
+{
+    const gr_conv o = { { 1, 1 }, { 2, 1 }, { 10, 10 }, 1, { 9, 9 } };
+
+    return gr_conv_transpose2d(g, src[0], src[1], &o);
+}
+
 int main(void)
 {
     static const composed_case cases[] = {
@@ -48,6 +56,7 @@ int main(void)
         { "transposed, out_pad and no padding", no_padding, 2, 2, 54 },
         { "transposed, out_pad beyond the padding", beyond_padding, 2, 2, 54 },
         { "transposed, out_pad of groups", groups, 2, 2, 54 },
+        { "transposed, out_pad behind nothing", behind_nothing, 2, 2, 54 },
         { "transposed, out_pad of one axis", one_axis, 2, 2, 54 },
     };
 

@@ -374,20 +374,22 @@ static gr_value *add_excess(gr_graph *g, const char *site, gr_value *x, gr_value
     gr_value *y;
 
     for (int i = 0; i < 2; i++) {
-        int64_t e = excess(opt, i), q = e < opt->pad[i] ? e : opt->pad[i];
+        int64_t e = excess(opt, i);
 
         less.out_pad[i] -= e;
-        less.pad[i] -= q;
-        behind[i + 1] = e - q;
+        less.pad[i] -= e < opt->pad[i] ? e : opt->pad[i];
     }
     y = add_transposed(g, site, x, weight, &less);
     sy = gr_value_shape(y);
     for (int i = 0; i < 2 && sy.n_dims == 4; i++) {
-        int64_t from = opt->pad[i] - less.pad[i];
-        int64_t want = transposed_size(opt, i, sx.dim[i + 1], sw.dim[i + 2]) - behind[i + 1];
+        int64_t size = transposed_size(opt, i, sx.dim[i + 1], sw.dim[i + 2]), all = sy.dim[i + 1];
+        int64_t from = opt->pad[i] - less.pad[i], to = from + size;
 
-        if (from > 0 || want < sy.dim[i + 1])
-            y = gr_slice_axis_at(site, g, y, i + 1, from, from + want);
+        from = from < all ? from : all; /* padding may have cut off everything */
+        to = to < all ? to : all;
+        behind[i + 1] = size - (to - from);
+        if (to - from < all)
+            y = gr_slice_axis_at(site, g, y, i + 1, from, to);
     }
     return behind[1] || behind[2] ? gr_pad_at(site, g, y, none, behind, 0) : y;
 }
