@@ -1,6 +1,7 @@
 /*
  * `gradus debug --nan`: the trainer's steps, checked node by node (gr_step_run_checked). It
- * opens the run as train does, a checkpoint with --resume included, but saves nothing.
+ * opens the run as train does, a checkpoint with --resume included, but writes nothing: a run that
+ * is looked at stays as it is, and may even be going on.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ static gr_status debug_words(const gr_command *c)
     gr_trainer t;
     gr_status st;
 
-    st = gr_trainer_open(&t, c);
+    st = gr_trainer_open_unsaved(&t, c);
     t.check = &report;
     t.is_quiet = false; /* what it finds is what it is asked for */
     if (st == GR_OK)
@@ -110,7 +111,7 @@ void gr_debug_help(const gr_command *c, gr_text *out)
                  "usage: gradus debug " WORD " RECIPE [OPTION...]\n\n"
                  "Trains operator by operator and names the first value that is not finite: node,\n"
                  "operator, source line, element, and the ranges of what it was computed from.\n"
-                 "Ends there, or after --max_steps steps (%d without it); saves nothing. Begins\n"
+                 "Ends there, or after --max_steps steps (%d without it); writes nothing. Begins\n"
                  "at a checkpoint with --resume. Takes the options of train:\n\n",
                  DEFAULT_STEPS);
     gr_train_help(c, out);

@@ -208,6 +208,17 @@ gr_status gr_trainer_claim_folder(gr_trainer *t)
     return share_name(t);
 }
 
+gr_status gr_trainer_find_run(gr_trainer *t)
+{
+    if (gr_trainer_writes(t)) {
+        GR_TRY(gr_trainer_plan_run(t));
+        t->folder = t->folder ? t->folder : "";
+    }
+    GR_TRY(share_name(t));
+    t->folder = NULL;
+    return GR_OK;
+}
+
 void gr_trainer_release_folder(gr_trainer *t)
 {
     if (t->lock >= 0)

@@ -149,13 +149,9 @@ gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task)
     return compare_settings(t);
 }
 
-gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
+/* Everything but the files of the run. */
+static gr_status open_run(gr_trainer *t)
 {
-    GR_TRY(gr_trainer_begin(t, c, GR_TASK_TRAIN));
-    t->is_quiet = !gr_log_wants(GR_LOG_TRAIN, GR_LEVEL_WARN);
-    gr_stop_watch(); /* not before: a rank that waits for the others has nothing to save */
-    GR_TRY(gr_trainer_claim_folder(t));
-    gr_trainer_open_log(t);
     GR_TRY(gr_trainer_load(t));
     GR_TRY(gr_rate_batch(&t->o, t->n_ranks));
     GR_TRY(gr_trainer_open_data(t));
@@ -164,7 +160,28 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
     GR_TRY(gr_trainer_restore(t));
     if (gr_judge_gives_up(&t->judge))
         t->end = t->at; /* the run had ended early */
+    return GR_OK;
+}
+
+gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
+{
+    GR_TRY(gr_trainer_begin(t, c, GR_TASK_TRAIN));
+    t->is_quiet = !gr_log_wants(GR_LOG_TRAIN, GR_LEVEL_WARN);
+    gr_stop_watch(); /* not before: a rank that waits for the others has nothing to save */
+    GR_TRY(gr_trainer_claim_folder(t));
+    gr_trainer_open_log(t);
+    GR_TRY(open_run(t));
     GR_TRY(open_files(t));
+    return gr_trainer_banner(t);
+}
+
+gr_status gr_trainer_open_unsaved(gr_trainer *t, const gr_command *c)
+{
+    GR_TRY(gr_trainer_begin(t, c, GR_TASK_TRAIN));
+    t->is_quiet = !gr_log_wants(GR_LOG_TRAIN, GR_LEVEL_WARN);
+    gr_stop_watch();
+    GR_TRY(gr_trainer_find_run(t));
+    GR_TRY(open_run(t));
     return gr_trainer_banner(t);
 }
 

@@ -131,6 +131,9 @@ void gr_trainer_say(gr_trainer *t, const char *fmt, ...) GR_PRINTF(2, 3);
 gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task) GR_MUST_CHECK;
 /* setup.c: everything up to the first step. */
 gr_status gr_trainer_open(gr_trainer *t, const gr_command *c) GR_MUST_CHECK;
+/* The same for steps that nobody keeps: there is no folder, and a run that is resumed is read
+ * only. */
+gr_status gr_trainer_open_unsaved(gr_trainer *t, const gr_command *c) GR_MUST_CHECK;
 void gr_trainer_close(gr_trainer *t);
 /* setup.c: the end of a task that came to `st`: tells the others, closes, hands `st` on. */
 gr_status gr_trainer_end(gr_trainer *t, gr_status st) GR_MUST_CHECK;
@@ -151,6 +154,8 @@ gr_status gr_trainer_plan_shape(gr_trainer *t, bool training, int64_t n) GR_MUST
 
 /* folder.c: the run's folder, its lock, and room for checkpoints. */
 gr_status gr_trainer_claim_folder(gr_trainer *t) GR_MUST_CHECK;
+/* Only where a run that is resumed lies: t->source and t->goes_on. t->folder stays NULL. */
+gr_status gr_trainer_find_run(gr_trainer *t) GR_MUST_CHECK;
 void gr_trainer_release_folder(gr_trainer *t);
 void gr_trainer_open_log(gr_trainer *t);
 gr_status gr_trainer_check_room(gr_trainer *t) GR_MUST_CHECK; /* for all that is kept */

@@ -12,7 +12,20 @@ small="--n_train 256 --n_eval 64 --batch_size 32"
 
 timeout 300 "$gradus" debug --nan shapes --max_steps 3 $small >out.txt || fail "a clean run"
 grep -q "3 steps from 1 on: every value is finite" out.txt || { cat out.txt; fail "not clean"; }
-[ -z "$(find . -name '*.safetensors')" ] || fail "a debug run saved something"
+[ "$(ls)" = out.txt ] || fail "a debug run wrote something: $(ls)"
+
+# With the very options of a run, or from its checkpoint: the run stays as it is.
+timeout 300 "$gradus" train shapes $small --epochs 2 --save_steps 4 --output_dir run >/dev/null ||
+    fail "a run to look at"
+find run -type f -exec md5sum {} + | sort >before.txt
+timeout 300 "$gradus" debug --nan shapes $small --output_dir run --max_steps 3 >out.txt ||
+    fail "the options of a run"
+timeout 300 "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" debug --nan shapes --epochs 3 \
+    --resume run/checkpoints/checkpoint_step_8.safetensors --lr 0.1 >out.txt 2>&1 || fail "from a checkpoint"
+grep -q "steps from 9 on: every value is finite" out.txt || { cat out.txt; fail "not from step 8 on"; }
+timeout 300 "$gradus" debug --nan shapes --resume run --epochs 3 >out.txt || fail "from a run"
+find run -type f -exec md5sum {} + | sort | cmp - before.txt || fail "debug changed the run"
+rm -rf run before.txt
 
 # diverged NAME COMMAND...: must end with 2 and name a place.
 diverged() {
