@@ -109,13 +109,6 @@ foreach(label multi tools interop)
     gr_test(test_${label}_${name} ${label} ${GR_BASH} ${file})
   endforeach()
 endforeach()
-# Trainings keep two processors busy; the other ones wait most of the time, for each other, for
-# deadlines and for programs to start.
-get_property(tests DIRECTORY PROPERTY TESTS)
-list(FILTER tests INCLUDE REGEX "^test_multi_(train|vision)_")
-if(tests)
-  set_tests_properties(${tests} PROPERTIES PROCESSORS 2)
-endif()
 add_dependencies(tests_multi apps)
 
 # Fuzz targets, here without a fuzzer: every seed and some thousand mutations of it.
