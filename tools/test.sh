@@ -85,9 +85,11 @@ stage() {
         # shellcheck disable=SC2086
         tools/build.sh tsan $(printf 'tests_%s ' $tsan_labels)
         can_run tsan || return 0
-        # Not the trainer's runs, nor the launcher's: their processes have one thread each, so
-        # there is nothing to see in them, and they are slow here.
-        run_ctest tsan -L "^(${tsan_labels// /|})\$" -E '^test_multi_(train|vision|launch|wire|mpi)'
+        # Not the trainer's runs, nor the launcher's, nor what is done to one picture: their
+        # processes have one thread each, so there is nothing to see in them, and they are slow
+        # here.
+        run_ctest tsan -L "^(${tsan_labels// /|})\$" \
+            -E '^test_multi_(train|vision|launch|wire|mpi)|^test_data_augment_(areas|pixels|errors)'
         ;;
     *)
         echo "usage: test.sh [dev | asan | tsan]..." >&2
