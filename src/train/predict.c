@@ -123,7 +123,8 @@ gr_status gr_prediction_write(gr_prediction *p, gr_pg *pg, const char *header, c
         return GR_ERR_NOMEM;
     st = gr_pg_gather_bytes(pg, gr_text_str(&p->rows), p->rows.len, &texts, sizes);
     if (st == GR_OK && gr_pg_rank(pg) == 0)
-        st = gr_wrap(merge(path, header, texts, sizes, gr_pg_size(pg)), "predictions");
+        st = gr_wrap(merge(path, header, texts, sizes, gr_pg_size(pg)),
+                     "predictions (--output names another folder)");
     free(texts);
     gr_free(sizes);
     return st;

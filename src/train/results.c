@@ -104,5 +104,5 @@ gr_status gr_results_write(const gr_recipe_view *view, const gr_scores *s, const
 done:
     gr_text_fini(&json);
     gr_text_fini(&csv);
-    return gr_wrap(st, "results");
+    return gr_wrap(st, "results (--output names another folder)");
 }

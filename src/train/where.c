@@ -114,7 +114,9 @@ static gr_status plan_word(gr_trainer *t, const char *own, const char *word)
         return go_on(t, own, strcmp(word, "best") == 0 ? GR_CKPT_BEST : GR_CKPT_LAST);
     if (own && !is_auto)
         return no_checkpoint(t, own);
-    gr_trainer_note(t, "  There is no checkpoint to resume from: the run begins");
+    gr_trainer_note(t, "  There is no checkpoint to resume from: the run begins%s",
+                    own ? ""
+                        : "; name it by --output_dir or --run_id, or the next one begins, too");
     t->folder = own;
     return GR_OK;
 }

@@ -39,6 +39,8 @@ says best 'from best/checkpoints/best_model.safetensors'
 train fresh --output_dir fresh --resume auto "${small[@]}" --save_every 6 --save_epochs 1 --keep 0
 says fresh 'There is no checkpoint to resume from: the run begins'
 same whole fresh checkpoint_epoch_1.safetensors
+train nameless --resume auto "${small[@]}" --max_steps 2
+says nameless 'the run begins; name it by --output_dir or --run_id'
 
 # From another run into a new one, which leaves the other alone.
 before=$(cat run/checkpoints/* | cksum)

@@ -30,5 +30,8 @@ int main(void)
                            "\"iou/\\\"a\\\",b\": null}\n");
     check(gr_results_csv, "metric,value\nsamples,101\nloss,0.5\naccuracy,0.98199999999999998\n"
                           "iou/_a__b,nan\n");
+    /* A run in a folder that cannot be written: the test itself was no waste. */
+    GR_CHECK_FAILS(gr_results_write(&view, &(gr_scores){ .n_samples = 1 }, "/proc/none"), GR_ERR_IO,
+                   "results (--output names another folder): ");
     return 0;
 }
