@@ -16,7 +16,7 @@ typedef struct padding_case {
     const char *name;
     int64_t padding, row; /* as asked for, and the row that is meant */
     gr_optim optim;
-    float lr;
+    double lr;
     gr_amp amp;
     double tolerance; /* of draws (4e-7) and a few steps */
 } padding_case;
@@ -89,10 +89,10 @@ static void check(const padding_case *k, const char *text)
 int main(void)
 {
     static const padding_case cases[] = {
-        { "sgd", 2, 2, GR_OPTIM_INIT, 0.5F, GR_AMP_NONE, 1e-6 },
-        { "adamw", 2, 2, GR_OPTIM_ADAMW_INIT, 0.1F, GR_AMP_NONE, 2e-6 },
-        { "end", -1, 8, GR_OPTIM_INIT, 0.5F, GR_AMP_NONE, 1e-6 },
-        { "sgd", 2, 2, GR_OPTIM_INIT, 0.5F, GR_AMP_BF16, 0.02 },
+        { "sgd", 2, 2, GR_OPTIM_INIT, 0.5, GR_AMP_NONE, 1e-6 },
+        { "adamw", 2, 2, GR_OPTIM_ADAMW_INIT, 0.1, GR_AMP_NONE, 2e-6 },
+        { "end", -1, 8, GR_OPTIM_INIT, 0.5, GR_AMP_NONE, 1e-6 },
+        { "sgd", 2, 2, GR_OPTIM_INIT, 0.5, GR_AMP_BF16, 0.02 },
     };
     size_t n_bytes;
     char *text;
