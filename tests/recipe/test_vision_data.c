@@ -178,9 +178,11 @@ static void classes(void)
     snprintf(yaml, sizeof(yaml),
              "model: {name: mlp}\ndataset: {root_dir: '%s/classes', classes: [cat, fox]}", root);
     GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_FORMAT, "the class 'dog'");
+    recipe_close(&r);
     snprintf(yaml, sizeof(yaml),
              "model: {name: mlp}\ndataset: {root_dir: '%s/classes', classes: [cat, cat]}", root);
     GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG, "'cat' is there twice");
+    recipe_close(&r);
 }
 
 /* Too few of them are an error at once, and not at the first sample of the last one. */
@@ -195,10 +197,12 @@ static void too_few_classes(void)
              root);
     GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG,
                    "the network tells 2 classes apart, and the data have 3");
+    recipe_close(&r);
     write_gray(path_of("lonely/train/cat/0.png"), 8, 8, even, 10); /* a tenth of two is one */
     write_gray(path_of("lonely/train/cat/1.png"), 8, 8, even, 10);
     snprintf(yaml, sizeof(yaml), "model: {name: mlp}\ndataset: {root_dir: '%s/lonely'}", root);
     GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG, "one class only, 'cat'");
+    recipe_close(&r);
 }
 
 /* The size comes from the first picture that is whole: --on_bad_sample decides on the others. */
@@ -260,6 +264,7 @@ static void white_masks(void)
              root);
     GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG,
                    "'model.config.num_classes': the masks hold nothing but 0 and 255");
+    recipe_close(&r);
     open_run(&r, &training,
              "model: {name: unet, config: {base_channels: 2, num_classes: 1}}\n"
              "dataset: {root_dir: '%s/white'}",
@@ -270,6 +275,7 @@ static void white_masks(void)
              "model: {name: mlp, config: {num_classes: 2}}\ndataset: {root_dir: '%s/white'}", root);
     GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG,
                    "the data have masks: those are for unet");
+    recipe_close(&r);
     write_gray(path_of("white/train/masks/3.png"), SIDE, SIDE, ink_class, 1);
     open_run(&r, &training,
              "model: {name: unet, config: {base_channels: 2, num_classes: 2}}\n"
