@@ -1,7 +1,8 @@
 /* "<boot id>|<host name>|<pid namespace>|<pid>|<start>|<id>|<ranks>|<transport>" */
 #include "comm/host.h"
 
-#include <errno.h>
+#include "comm/field.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,8 +29,8 @@ static ssize_t read_file(const char *path, char *text, size_t n_bytes)
     return n;
 }
 
-/* Field 22 of its line in /proc, in ticks since the system started; -1: there is none. */
-static int64_t born_when(int pid)
+/* Field 22 of its line in /proc, in ticks since the system started; 0: there is none. */
+static uint64_t born_when(int pid)
 {
     char path[64], text[1024];
     const char *at;
@@ -41,7 +42,7 @@ static int64_t born_when(int pid)
     at = strrchr(text, ')'); /* the name before it may contain anything */
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
-    return at ? strtoll(at, NULL, 10) : -1;
+    return at ? strtoull(at, NULL, 10) : 0;
 }
 
 void gr_host_describe(gr_host *h, int n_ranks, const char *transport)
@@ -64,45 +65,21 @@ void gr_host_describe(gr_host *h, int n_ranks, const char *transport)
 
 void gr_host_write(const gr_host *h, char line[GR_HOST_LINE])
 {
-    snprintf(line, GR_HOST_LINE, "%s|%s|%s|%d|%" PRId64 "|%s|%d|%s", h->boot, h->name, h->space,
+    snprintf(line, GR_HOST_LINE, "%s|%s|%s|%d|%" PRIu64 "|%s|%d|%s", h->boot, h->name, h->space,
              h->pid, h->born, h->id, h->n_ranks, h->transport);
-}
-
-/* Takes the text up to the next separator, or to the end. */
-static bool take_field(const char **at, char *field, size_t n_bytes)
-{
-    size_t len = strcspn(*at, "|");
-
-    if (len == 0 || len >= n_bytes)
-        return false;
-    memcpy(field, *at, len);
-    field[len] = '\0';
-    *at += len;
-    *at += **at != '\0';
-    return true;
-}
-
-static bool take_number(const char **at, int64_t min, int64_t max, int64_t *out)
-{
-    char text[32], *end;
-
-    if (!take_field(at, text, sizeof(text)))
-        return false;
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    return errno == 0 && *end == '\0' && *out >= min && *out <= max;
 }
 
 gr_status gr_host_parse(const char *line, int rank, gr_host *h)
 {
-    int64_t pid, n_ranks;
+    uint64_t pid, n_ranks;
     const char *at = line;
 
-    if (!take_field(&at, h->boot, sizeof(h->boot)) || !take_field(&at, h->name, sizeof(h->name)) ||
-        !take_field(&at, h->space, sizeof(h->space)) || !take_number(&at, 0, INT32_MAX, &pid) ||
-        !take_number(&at, -1, INT64_MAX, &h->born) || !take_field(&at, h->id, sizeof(h->id)) ||
-        !take_number(&at, 0, INT32_MAX, &n_ranks) ||
-        !take_field(&at, h->transport, sizeof(h->transport)))
+    if (!gr_field_text(&at, h->boot, sizeof(h->boot)) ||
+        !gr_field_text(&at, h->name, sizeof(h->name)) ||
+        !gr_field_text(&at, h->space, sizeof(h->space)) || !gr_field_number(&at, INT32_MAX, &pid) ||
+        !gr_field_number(&at, UINT64_MAX, &h->born) || !gr_field_text(&at, h->id, sizeof(h->id)) ||
+        !gr_field_number(&at, INT32_MAX, &n_ranks) ||
+        !gr_field_text(&at, h->transport, sizeof(h->transport)))
         return gr_fail(GR_ERR_FORMAT, "rank %d told the store '%.80s' about itself", rank, line);
     h->pid = (int)pid;
     h->n_ranks = (int)n_ranks;
@@ -116,5 +93,5 @@ bool gr_host_sees(const gr_host *a, const gr_host *b)
 
 bool gr_host_is_alive(const gr_host *h)
 {
-    return h->born >= 0 && born_when(h->pid) == h->born;
+    return h->born > 0 && born_when(h->pid) == h->born;
 }

@@ -16,7 +16,7 @@ typedef struct gr_host {
     char space[64]; /* in which its processes see each other */
     char id[128];   /* GR_HOSTID: pretends that hosts differ, for tests */
     int pid;
-    int64_t born; /* when the process started: numbers of processes come again */
+    uint64_t born; /* when the process started, 0: unknown; numbers of processes come again */
     int n_ranks;
     char transport[GR_TRANSPORT_TEXT];
 } gr_host;

@@ -8,41 +8,16 @@
 #include "comm/shm/join.h"
 
 #include "base/alloc.h"
+#include "comm/field.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #define LINE_TEXT 512
-
-/* Takes the text up to the next separator, or to the end. */
-static bool take_field(const char **at, char *field, size_t n_bytes)
-{
-    size_t len = strcspn(*at, "| ");
-
-    if (len == 0 || len >= n_bytes)
-        return false;
-    memcpy(field, *at, len);
-    field[len] = '\0';
-    *at += len;
-    *at += **at != '\0';
-    return true;
-}
-
-static bool take_number(const char **at, uint64_t max, uint64_t *out)
-{
-    char text[32], *end;
-
-    if (!take_field(at, text, sizeof(text)))
-        return false;
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    return errno == 0 && *end == '\0' && *out <= max;
-}
 
 gr_status shm_make_control(shm_world *w)
 {
@@ -82,8 +57,8 @@ static gr_status open_control(const shm_joining *j, shm_world *w, const char *li
 
     if (strncmp(line, "failed ", 7) == 0)
         return gr_fail(GR_ERR_PEER, "rank 0 could not make the group: %s", line + 7);
-    if (strncmp(line, "ok ", 3) != 0 || !take_number(&at, INT32_MAX, &pid) ||
-        !take_number(&at, INT32_MAX, &fd) || !take_number(&at, UINT64_MAX, &token) ||
+    if (strncmp(line, "ok ", 3) != 0 || !gr_field_number(&at, INT32_MAX, &pid) ||
+        !gr_field_number(&at, INT32_MAX, &fd) || !gr_field_number(&at, UINT64_MAX, &token) ||
         (int)pid != j->pids[0])
         return gr_fail(GR_ERR_FORMAT, "rank 0 told the store '%.80s' about the shared memory",
                        line);
