@@ -379,6 +379,8 @@ static gr_status op_build(gr_pk *pk, unsigned char code)
     if (v->kind != GR_PK_DICT || state->kind != GR_PK_DICT)
         return gr_fail(GR_ERR_FORMAT, "BUILD of %s with %s is refused", gr_pk_kind_name(v->kind),
                        gr_pk_kind_name(state->kind));
+    if (v == state) /* it would grow while it is gone through */
+        return gr_fail(GR_ERR_FORMAT, "BUILD of a dict with itself is refused");
     for (int i = 0; i < state->items.n; i += 2) {
         gr_pk_value *key = state->items.at[i];
 

@@ -62,6 +62,7 @@ static const struct {
     { P("\x80\2(cos\nsystem\no."), "GLOBAL 'os.system'" },
     { P("\x80\2(ios\nsystem\n."), "0x69 (INST) is refused" },
     { P("\x80\2]}b."), "BUILD of a list with a dict is refused" },
+    { P("\x80\2}q\0(U\x0c__metadata__}uh\0b."), "BUILD of a dict with itself is refused" },
     { P("\x80\2" DICT "}(X\1\0\0\0aK\1ub."), NULL },
     { P("\x80\2c_codecs\nencode\nX\1\0\0\0aX\5\0\0\0utf-8\x86R."), "but (text, 'latin1')" },
     { P("\x80\2c_codecs\nencode\nX\2\0\0\0\xc4\x80X\6\0\0\0latin1\x86R."), "beyond 255" },
