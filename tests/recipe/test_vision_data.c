@@ -263,7 +263,7 @@ static void white_masks(void)
              "dataset: {root_dir: '%s/white'}",
              root);
     GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG,
-                   "'model.config.num_classes': the masks hold nothing but 0 and 255");
+                   "'model.config.num_classes': the first masks hold nothing but 0 and 255");
     recipe_close(&r);
     open_run(&r, &training,
              "model: {name: unet, config: {base_channels: 2, num_classes: 1}}\n"

@@ -156,9 +156,9 @@ gr_status gr_vision_check_masks(const gr_vision *v)
     if (n_classes > 0 || v->mask_ignore < 0 || !seen[v->mask_ignore])
         return GR_OK;
     return gr_settings_fail(v->s, "model.config.num_classes",
-                            "the masks hold nothing but 0 and %" PRId32 ", which does not count "
-                            "(dataset.ignore_index): give 1 for yes or no, or masks with the "
-                            "numbers of %d classes",
+                            "the first masks hold nothing but 0 and %" PRId32
+                            ", which does not count: give 1 for yes or no, masks with the numbers "
+                            "of %d classes, or dataset.ignore_index if others have them",
                             v->mask_ignore, v->n_classes);
 }
 
