@@ -348,14 +348,14 @@ static gr_status print_exchange(bench *b, const times *t)
 }
 
 /* Stretches of both in turn, so that whatever else the machine does meets both alike: the ratio of
- * neighbours holds where the times of neither do. */
-static gr_status time_beside(bench *b, double *mine, double *theirs, double *ratio, int n)
+ * neighbours holds where the times of neither do. ms: n times of each and n ratios. */
+static gr_status time_beside(bench *b, double *ms, int n)
 {
-    GR_TRY(time_stretch(b, b->other, theirs)); /* warms up */
+    GR_TRY(time_stretch(b, b->other, ms)); /* warms up */
     for (int i = 0; i < n; i++) {
-        GR_TRY(time_stretch(b, b->step, &mine[i]));
-        GR_TRY(time_stretch(b, b->other, &theirs[i]));
-        ratio[i] = mine[i] / theirs[i];
+        GR_TRY(time_stretch(b, b->step, &ms[i]));
+        GR_TRY(time_stretch(b, b->other, &ms[n + i]));
+        ms[2 * n + i] = ms[i] / ms[n + i];
     }
     return GR_OK;
 }
@@ -363,22 +363,25 @@ static gr_status time_beside(bench *b, double *mine, double *theirs, double *rat
 static gr_status print_beside(bench *b)
 {
     int n = count_stretches(b);
-    double *ms = gr_calloc((size_t)n * 3, sizeof(*ms)), *theirs = ms + n, *ratio = theirs + n;
-    gr_status st = GR_OK;
-    times one, two, r;
+    times t[3];
+    double *ms;
+    gr_status st;
 
-    if (b->other)
-        st = ms ? time_beside(b, ms, theirs, ratio, n) : GR_ERR_NOMEM;
-    if (b->other && st == GR_OK) {
-        take_times(&one, ms, n);
-        take_times(&two, theirs, n);
-        take_times(&r, ratio, n);
+    if (!b->other)
+        return GR_OK;
+    ms = gr_calloc((size_t)n * 3, sizeof(*ms));
+    if (!ms)
+        return GR_ERR_NOMEM;
+    st = time_beside(b, ms, n);
+    for (int i = 0; i < 3; i++)
+        take_times(&t[i], ms + (size_t)i * (size_t)n, n);
+    if (st == GR_OK)
         fprintf(b->command->out,
                 "beside_ms: %.4f and %.4f with %" PRId64 " thread%s, in turn (least %.4f, %.4f)\n"
                 "speed_up: %.3f (median of %d pairs; %.3f to %.3f; of the medians %.3f)\n",
-                one.median_ms, two.median_ms, b->beside, gr_plural(b->beside), one.least_ms,
-                two.least_ms, r.median_ms, n, r.least_ms, r.most_ms, one.median_ms / two.median_ms);
-    }
+                t[0].median_ms, t[1].median_ms, b->beside, gr_plural(b->beside), t[0].least_ms,
+                t[1].least_ms, t[2].median_ms, n, t[2].least_ms, t[2].most_ms,
+                t[0].median_ms / t[1].median_ms);
     gr_free(ms);
     return st;
 }
