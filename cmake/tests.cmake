@@ -1,5 +1,6 @@
 # Tests: every one a process with a time limit, labelled with its room. Each runs in an
-# empty folder of its own under scratch/, so tests that write files do not meet.
+# empty folder of its own under scratch/, so tests that write files do not meet. C tests that
+# write move on to one in TMPDIR (tests/scratch.h), since they are also run by hand.
 #
 #   GR_TESTS_DIR, GR_BIN_DIR   compiled into C tests: the folder tests/ and the programs
 #   GR_BIN, GR_SOURCE          in the environment of every test: programs and root
@@ -165,7 +166,7 @@ endforeach()
 # Checks of the sources themselves. They do not depend on how things are compiled, so
 # sanitizer builds leave them out.
 if(NOT GR_SANITIZE AND Python3_Interpreter_FOUND)
-  foreach(what layers sizes headers troubles)
+  foreach(what layers sizes headers troubles files)
     set(command ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/check_${what}.py)
     if(what STREQUAL headers)
       list(APPEND command --cc ${CMAKE_C_COMPILER} --cxx ${CMAKE_CXX_COMPILER})

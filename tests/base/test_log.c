@@ -1,6 +1,7 @@
 /* The log: which lines pass, what a line looks like, what GR_LOG may say. */
 #include "base/log.h"
 #include "check.h"
+#include "scratch.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -144,6 +145,7 @@ static void line_file(void)
 
 int main(void)
 {
+    gr_test_scratch();
     line_file();
     ranks();
     line_format();

@@ -5,6 +5,7 @@
 #include "alloc_fail.h"
 #include "base/outfile.h"
 #include "check.h"
+#include "scratch.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -180,10 +181,7 @@ static void out_of_memory(void)
 
 int main(void)
 {
-    char place[] = "outfile.XXXXXX";
-
-    GR_CHECK(mkdtemp(place) != NULL);
-    GR_CHECK_EQ(chdir(place), 0);
+    gr_test_scratch();
     old_or_new();
     large_pieces();
     failures_have_names();

@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "ckpt/sample.h"
+#include "scratch.h"
 #include "src/ckpt/safetensors.h"
 
 /* Parses a copy of exactly n_bytes, so that a read beyond the end is seen by ASan. */
@@ -206,6 +207,7 @@ static void test_shown(void)
 
 int main(void)
 {
+    gr_test_scratch();
     test_cut();
     test_flip();
     test_file();

@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "ckpt/listing.h"
+#include "scratch.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -129,9 +130,7 @@ static void test_foreign(void)
 
 int main(void)
 {
-    char base[] = "find-XXXXXX";
-
-    GR_CHECK(mkdtemp(base) && chdir(base) == 0);
+    gr_test_scratch();
     test_order();
     test_damaged();
     test_foreign();

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "ckpt/sample.h"
+#include "scratch.h"
 #include "src/base/outfile.h"
 
 #include <signal.h>
@@ -93,9 +94,7 @@ static void test_read_only(void)
 
 int main(void)
 {
-    char base[] = "full-XXXXXX";
-
-    GR_CHECK(mkdtemp(base) && chdir(base) == 0);
+    gr_test_scratch();
     test_full();
     test_no_folder();
     test_read_only();

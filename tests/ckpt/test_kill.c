@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "check.h"
 #include "ckpt/listing.h"
+#include "scratch.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -116,11 +117,10 @@ static int64_t run_and_kill(int64_t step, int64_t live_ns)
 int main(int argc, char **argv)
 {
     int n = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 40;
-    char base[] = "kill-XXXXXX";
     uint32_t random = (uint32_t)time(NULL);
     int64_t step, began = gr_now_ns(), longest;
 
-    GR_CHECK(mkdtemp(base) && chdir(base) == 0);
+    gr_test_scratch();
     printf("seed %u\n", random);
     step = run_and_kill(1, 0);
     longest = 4 * (gr_now_ns() - began); /* a few saves on this machine */

@@ -6,6 +6,7 @@
 
 #include "alloc_fail.h"
 #include "ckpt/sample.h"
+#include "scratch.h"
 #include "src/ckpt/safetensors.h"
 
 #include <errno.h>
@@ -114,6 +115,7 @@ int main(void)
     static char whole[] = "nomem/last.pt";
     gr_snapshot *s;
 
+    gr_test_scratch();
     json_set_alloc_funcs(json_malloc, gr_free);
     GR_CHECK_OK(ckpt_sample_make(&s));
     GR_CHECK(gr_alloc_fail_each(body_write, s) > 10);

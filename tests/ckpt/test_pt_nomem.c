@@ -3,6 +3,7 @@
 
 #include "alloc_fail.h"
 #include "ckpt/sample.h"
+#include "scratch.h"
 
 static gr_status body_write(void *arg)
 {
@@ -34,6 +35,7 @@ int main(void)
     static char legacy[] = GR_TESTS_DIR "/golden/pt/trained_legacy.pt";
     gr_snapshot *s;
 
+    gr_test_scratch();
     GR_CHECK_OK(ckpt_sample_make(&s));
     GR_CHECK(gr_alloc_fail_each(body_write, s) > 20);
     GR_CHECK(gr_alloc_fail_each(body_read, ours) > 30);

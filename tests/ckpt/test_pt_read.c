@@ -9,6 +9,7 @@
 #include "check.h"
 #include "ckpt/pt_golden.h"
 #include "ckpt/sample.h"
+#include "scratch.h"
 #include "src/ckpt/pt.h"
 
 #include <dirent.h>
@@ -146,6 +147,7 @@ static void test_names(void)
 
 int main(void)
 {
+    gr_test_scratch();
     test_accepted();
     test_refused();
     test_names();

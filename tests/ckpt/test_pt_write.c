@@ -5,6 +5,7 @@
 #include "check.h"
 #include "ckpt/pt_golden.h"
 #include "ckpt/sample.h"
+#include "scratch.h"
 #include "src/ckpt/pt.h"
 
 static void check_layout(const gr_text *bytes, int n_tensors)
@@ -107,6 +108,7 @@ static void test_crc(void)
 
 int main(void)
 {
+    gr_test_scratch();
     test_crc();
     test_roundtrip(GR_ZIP_LIMIT);
     test_roundtrip(1);

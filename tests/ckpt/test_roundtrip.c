@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "ckpt/sample.h"
+#include "scratch.h"
 #include "src/base/outfile.h"
 #include "src/ckpt/safetensors.h"
 
@@ -140,6 +141,7 @@ static void test_refused_names(void)
 
 int main(void)
 {
+    gr_test_scratch();
     test_file();
     test_nothing();
     test_layout();

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "ckpt/listing.h"
+#include "scratch.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -241,9 +242,7 @@ static void test_many(void)
 
 int main(void)
 {
-    char base[] = "writer-XXXXXX";
-
-    GR_CHECK(mkdtemp(base) && chdir(base) == 0);
+    gr_test_scratch();
     test_names();
     test_formats();
     test_keep();

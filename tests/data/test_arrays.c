@@ -4,6 +4,7 @@
  */
 #include "alloc_fail.h"
 #include "data/put_files.h"
+#include "scratch.h"
 
 #include <unistd.h>
 
@@ -385,10 +386,7 @@ static void test_allocations(void)
 
 int main(void)
 {
-    data_remove("digits");
-    data_remove("cifar");
-    data_remove("fine");
-    data_remove("arrays");
+    gr_test_scratch();
     test_idx();
     test_real_digits();
     test_cifar();

@@ -5,6 +5,7 @@
 #include "alloc_fail.h"
 #include "base/clock.h"
 #include "data/put_files.h"
+#include "scratch.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -397,10 +398,7 @@ static void test_formats(void)
 
 int main(void)
 {
-    data_remove("pets");
-    data_remove("flat");
-    data_remove("bad");
-    data_remove("seg");
+    gr_test_scratch();
     test_classes();
     test_flat();
     test_broken();

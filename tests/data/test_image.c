@@ -7,6 +7,7 @@
 #include "alloc_fail.h"
 #include "base/outfile.h"
 #include "data/codec.h"
+#include "scratch.h"
 
 #define FOLDER GR_TESTS_DIR "/golden/images/"
 
@@ -340,6 +341,7 @@ static void test_allocations(void)
 
 int main(void)
 {
+    gr_test_scratch();
     test_golden();
     test_cuts();
     test_probe();

@@ -7,6 +7,7 @@
 #include "data/listing.h"
 #include "data/put_files.h"
 #include "data/shard.h"
+#include "scratch.h"
 
 #include <unistd.h>
 
@@ -215,11 +216,7 @@ end:
 
 int main(void)
 {
-    static const char *const folders[] = { "pets",         "packed",     "seg",  "packed_seg",
-                                           "packed_again", "packed_few", "sick", "packed_sick" };
-
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        data_remove(folders[i]);
+    gr_test_scratch();
     make_pets();
     test_round();
     test_kinds();

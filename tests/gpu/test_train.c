@@ -5,6 +5,7 @@
  */
 #include "check.h"
 #include "gpu/gpu.h"
+#include "scratch.h"
 #include "step/world.h"
 
 static job make_job(gr_amp amp, int accumulate, bool adamw)
@@ -195,6 +196,7 @@ int main(void)
 {
     static char ipc[] = "ipc", nccl[] = "nccl";
 
+    gr_test_scratch();
     /* Processes first: after CUDA has started, forks cannot use it. */
     gpu_ranks(2, 60000, 0, one_rank, ipc);
     gpu_ranks(2, 60000, 0, one_rank, nccl);

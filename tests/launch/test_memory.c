@@ -3,6 +3,7 @@
 #include "launch/command.h"
 #include "launch/environ.h"
 #include "launch/lines.h"
+#include "scratch.h"
 
 static gr_status prepare(void *arg)
 {
@@ -57,6 +58,7 @@ int main(void)
 {
     static char folder[] = "logs";
 
+    gr_test_scratch();
     clearenv();
     setenv("PATH", "/usr/bin:/bin", 1);
     setenv("PET_MAX_RESTARTS", "2", 1);

@@ -12,6 +12,7 @@
 #include "gradus/models.h"
 #include "gradus/ops.h"
 #include "nn/models.h"
+#include "scratch.h"
 
 enum {
     N_JIT_TENSORS = 32,
@@ -229,8 +230,10 @@ int main(int argc, char **argv)
         check(&m, NULL, text, names[i], (size_t)B * 6 * (i == 0 ? N_CONV : N_TRANSPOSED));
     }
     check(&jit_model, NULL, text, "jit", MAX);
-    if (argc < 2)
+    if (argc < 2) {
+        gr_test_scratch();
         write_weights(&jit_model, weights);
+    }
     check(&jit_model, weights, text, "jit", MAX);
     gr_free(text);
     return 0;

@@ -3,6 +3,7 @@
  * in a new world; for every precision, with accumulation and clipping, on 1 and 2 ranks.
  */
 #include "check.h"
+#include "scratch.h"
 #include "step/world.h"
 
 static job make_job(gr_amp amp, int accumulate, gr_optim_kind kind)
@@ -72,6 +73,7 @@ int main(void)
 {
     static const gr_amp amps[] = { GR_AMP_NONE, GR_AMP_BF16, GR_AMP_F16 };
 
+    gr_test_scratch();
     for (int ranks = 1; ranks <= 2; ranks++)
         for (int a = 0; a < 3; a++) {
             test_resume(amps[a], 1, GR_OPTIM_ADAMW, ranks);

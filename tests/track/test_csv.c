@@ -5,6 +5,7 @@
 #include "base/outfile.h"
 #include "base/text.h"
 #include "check.h"
+#include "scratch.h"
 
 #include <unistd.h>
 
@@ -64,6 +65,7 @@ int main(void)
     gr_text seen = GR_TEXT_INIT;
     gr_csv *c;
 
+    gr_test_scratch();
     unlink(PATH);
     GR_CHECK_OK(gr_csv_open(&c, PATH, -1, NULL, NULL));
     row(c, 10, "loss", 0.5);

@@ -5,6 +5,7 @@
 #include "alloc_fail.h"
 #include "base/outfile.h"
 #include "check.h"
+#include "scratch.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -154,6 +155,7 @@ int main(void)
     gr_events *e;
     int before;
 
+    gr_test_scratch();
     GR_CHECK(gr_alloc_fail_each(with_little_memory, NULL) > 20);
 
     test_scalar();

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/outfile.h"
 #include "check.h"
+#include "scratch.h"
 
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ int main(void)
     gr_metrics *m;
     FILE *f;
 
+    gr_test_scratch();
     unlink(PATH);
     GR_CHECK_OK(gr_metrics_open(&m, PATH, -1));
     record(m, 10, 0.5);

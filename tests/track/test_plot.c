@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/outfile.h"
 #include "check.h"
+#include "scratch.h"
 #include "track/canvas.h"
 #include "track/curves.h"
 
@@ -117,6 +118,7 @@ static void test_curves(void)
 
 int main(void)
 {
+    gr_test_scratch();
     test_line(false);
     test_line(true);
     test_odd_values();

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/outfile.h"
 #include "check.h"
+#include "scratch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -234,6 +235,7 @@ static void test_failing(void)
 
 int main(void)
 {
+    gr_test_scratch();
     unsetenv("WANDB_API_KEY");
     unsetenv("WANDB_DIR");
     unsetenv("WANDB_MODE");

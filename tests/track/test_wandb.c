@@ -5,6 +5,7 @@
 #include "alloc_fail.h"
 #include "base/outfile.h"
 #include "check.h"
+#include "scratch.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -220,6 +221,7 @@ int main(void)
     gr_wandb_config bad = { .folder = "runs", .run_id = "../x" }, none = { .folder = "/proc/none" };
     gr_wandb *w;
 
+    gr_test_scratch();
     unsetenv("WANDB_DIR");
     unsetenv("WANDB_RUN_ID");
     unsetenv("WANDB_MODE");

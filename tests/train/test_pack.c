@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "data/put_files.h"
+#include "scratch.h"
 
 static gr_status run(int n, const char *const *words, FILE *out)
 {
@@ -70,8 +71,7 @@ static void test_help(void)
 
 int main(void)
 {
-    data_remove("pets");
-    data_remove("shards");
+    gr_test_scratch();
     test_packs();
     test_refused();
     test_help();
