@@ -5,8 +5,8 @@
 # the share of the measured FMA peak, and the peak memory of both. Speed-ups are medians of pairs
 # of neighbouring steps, one with each number of threads (--beside): cores whose units a neighbour
 # of the machine uses change their speed several times a second, and medians apart compare
-# different seconds. "least" is our fastest step of all rounds and its speed-up: what the program
-# can do when nobody else uses the machine.
+# different seconds. "least" is our fastest step of all rounds, and the speed-up beside it is that of
+# the fastest run of every node: what the program can do when nobody else uses the machine.
 #
 # PYTHON=... chooses the interpreter whose PyTorch is measured; without one only gradus is.
 #
@@ -31,18 +31,21 @@ export OMP_WAIT_POLICY=PASSIVE
 field() { awk -v key="$1:" '$1 == key { print $2 }' "$2"; }
 median() { sort -g "$@" | awk '{ x[NR] = $1 } END {
     print NR ? (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 : "" }'; }
-# The fastest stretch: the third line says "...; LEAST to MOST)".
-least_of() { awk '$1 == "step_ms:" { print $(NF - 2) }' "$1"; }
+# The fastest stretch: the third line says "...; LEAST to MOST, mean MEAN)".
+least_of() { awk '$1 == "step_ms:" { print $(NF - 4) }' "$1"; }
+# "...: RATIO times as fast"
+nodes_of() { awk '$1 == "nodes_ms:" { print $(NF - 3) }' "$1"; }
 least() { sort -g "$1" | head -1; }
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# in_turn FIRST THREADS: adds a speed-up to $tmp/THREADS.pairs.
+# in_turn FIRST THREADS: adds a speed-up to $tmp/THREADS.pairs, and one to $tmp/THREADS.nodes.
 in_turn() {
-    [ "$1" != "$2" ] || { echo 1 >>"$tmp/$2.pairs" && return; }
+    [ "$1" != "$2" ] || { echo 1 | tee -a "$tmp/$2.pairs" >>"$tmp/$2.nodes" && return; }
     "$bin/gradus" bench step "$model" --device cpu --amp "$amp" --threads "$1" --beside "$2" \
         --starts 0 --steps "$(steps_of)" >"$tmp/$2.text2"
     field speed_up "$tmp/$2.text2" >>"$tmp/$2.pairs"
+    nodes_of "$tmp/$2.text2" >>"$tmp/$2.nodes"
 }
 steps_of() { [ "$model" = mlp ] && echo $((steps * 50)) || echo "$steps"; }
 # one_round THREADS: adds a time of each side to $tmp/THREADS.ours and .theirs.
@@ -61,17 +64,17 @@ one_round() {
     fi
 }
 
-# row THREADS LEAST: the least time with the first number of threads.
+# row THREADS
 row() {
     local at=$tmp/$1
     touch "$at.theirs" "$at.other"
     awk -v m="$model" -v p="$amp" -v t="$1" -v a="$(median "$at.ours")" \
         -v b="$(median "$at.theirs")" -v up="$(median "$at.pairs")" -v f="$(field floor_ms "$at.text")" \
-        -v l="$(least "$at.least")" -v l_first="$2" \
+        -v l="$(least "$at.least")" -v nodes="$(median "$at.nodes")" \
         -v r="$(field peak_mb "$at.text")" -v mem="$(field peak_mb "$at.other")" 'BEGIN {
         printf "%-12s %-5s %-7d %11.3f %11s %7s %8.2f %10.3f %8.2f %10.2f %6.0f%% %8s %8s\n", m, p, t, a,
             b == "" ? "-" : sprintf("%.3f", b), b == "" ? "-" : sprintf("%.2f", b / a), up,
-            l, l_first / l, f, 100 * f / a / t, r, mem }'
+            l, nodes, f, 100 * f / a / t, r, mem }'
 }
 
 echo "machine: $(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo), $(nproc) core(s)"
@@ -90,7 +93,7 @@ for model in "${models[@]}"; do
             done
         done
         for threads in "${counts[@]}"; do
-            row "$threads" "$(least "$tmp/${counts[0]}.least")"
+            row "$threads"
         done
     done
 done

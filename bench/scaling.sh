@@ -3,8 +3,9 @@
 # nothing to do with each other, of RANKS ranks together, and of PyTorch's DDP with as many.
 # "efficiency" is together / independent: what the exchange costs, whatever else the machine's
 # cores share. "level" is the same against RANKS times the slowest of the independent runs: ranks
-# that train together go at the pace of the slowest core. Programs take turns, ROUNDS times;
-# medians.
+# that train together go at the pace of the slowest core. "alike" leaves out that waiting: a step of
+# the independent runs, in the mean, / own work + exchange of a rank, as "parts_ms" has them; it is
+# the efficiency on cores that are alike. Programs take turns, ROUNDS times; medians.
 #
 # usage: scaling.sh RANKS [STEPS [MODEL:AMP...]]    default: 12 steps (600 of the MLP)
 #        THREADS=1           of a rank; 16 cores / 8 ranks = 2 is what gradrun gives
@@ -34,6 +35,8 @@ pin='set -- $CORES_OF_RANKS -- "$@"; shift ${PLACE:-${LOCAL_RANK:-0}}; core=$1
 
 slowest() { awk -v n="$ranks" '$1 == "samples_per_s:" && (!k++ || $2 < min) { min = $2 }
     END { print n * min }'; }
+mean_ms() { awk '$1 == "step_ms:" { sub(/.*mean /, ""); sum += $1; n++ } END { print n ? sum / n : 0 }'; }
+parts_ms() { awk '$1 == "parts_ms:" { sub(/ of a step\).*/, ""); print $2, $(NF - 2) }'; }
 rate() { awk '$1 == "samples_per_s:" { sum += $2 } END { print sum + 0 }'; }
 median() { tr ' ' '\n' <<<"$*" | sort -g | awk '{ x[NR] = $1 } END {
     print NR ? (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 : 0 }'; }
@@ -49,22 +52,26 @@ echo "machine: $(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo), $
 "$bin/gradus" version | head -1
 [ "$has_torch" = 0 ] || "$python" -c 'import torch; print("PyTorch", torch.__version__)'
 echo "threads: $threads per rank"
-printf '%-17s %10s %12s %10s %11s %8s %8s %10s %8s\n' "$ranks ranks" one independent together \
-    efficiency level '/ one' "PyTorch" ratio
+printf '%-17s %10s %12s %10s %11s %8s %8s %8s %10s %8s\n' "$ranks ranks" one independent together \
+    efficiency level alike '/ one' "PyTorch" ratio
 for job in "${jobs[@]}"; do
     model=${job%:*} amp=${job#*:} n=$steps
     [ "$model" != mlp ] || n=$((steps * 50))
-    a=() b=() c=() d=() e=()
+    a=() b=() c=() d=() e=() f=()
     for ((i = 0; i < rounds; i++)); do
         a+=("$(alone 0 | rate)")
         text=$(independent)
         b+=("$(rate <<<"$text")")
         e+=("$(slowest <<<"$text")")
-        c+=("$(together | rate)")
+        ms=$(mean_ms <<<"$text")
+        text=$(together)
+        c+=("$(rate <<<"$text")")
+        f+=("$(parts_ms <<<"$text" | awk -v ms="$ms" '{ print ms / ($1 + $2) }')")
         [ "$has_torch" = 0 ] || d+=("$(ddp | rate || true)")
     done
     awk -v m="$job" -v a="$(median "${a[@]}")" -v b="$(median "${b[@]}")" \
-        -v c="$(median "${c[@]}")" -v d="$(median "${d[@]:-0}")" -v e="$(median "${e[@]}")" 'BEGIN {
-        printf "%-17s %10.1f %12.1f %10.1f %11.2f %8.2f %8.2f %10.1f %8s\n", m, a, b, c,
-            b ? c / b : 0, e ? c / e : 0, a ? c / a : 0, d, d ? sprintf("%.2f", c / d) : "-" }'
+        -v c="$(median "${c[@]}")" -v d="$(median "${d[@]:-0}")" -v e="$(median "${e[@]}")" \
+        -v f="$(median "${f[@]}")" 'BEGIN {
+        printf "%-17s %10.1f %12.1f %10.1f %11.2f %8.2f %8.2f %8.2f %10.1f %8s\n", m, a, b, c,
+            b ? c / b : 0, e ? c / e : 0, f, a ? c / a : 0, d, d ? sprintf("%.2f", c / d) : "-" }'
 done

@@ -1,6 +1,7 @@
 /* What tools may see of a step. */
 #include "step/inspect.h"
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "step/private.h"
 
@@ -39,14 +40,52 @@ const gr_graph *gr_step_first_graph(const gr_step *s)
     return s->n_entries > 0 ? s->entries[0]->graph : NULL;
 }
 
-gr_status gr_step_profile(gr_step *s, const gr_named *feeds, int n_feeds, int n_runs, gr_text *out)
+/* The plan of an update's last micro-step, ready to run on these feeds. */
+static gr_status begin_nodes(gr_step *s, const gr_named *feeds, int n_feeds, gr_plan **plan,
+                             gr_run *r)
 {
     gr_role role = s->c.accumulate == 1 ? GR_ROLE_WHOLE : GR_ROLE_LAST;
     gr_entry *e;
-    gr_run r;
 
     GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
     GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
-    GR_TRY(gr_step_begin_run(s, e, feeds, n_feeds, 0, &r));
-    return gr_plan_profile(e->plan, &r, n_runs, out);
+    *plan = e->plan;
+    return gr_step_begin_run(s, e, feeds, n_feeds, 0, r);
+}
+
+gr_status gr_step_profile(gr_step *s, const gr_named *feeds, int n_feeds, int n_runs, gr_text *out)
+{
+    gr_plan *plan;
+    gr_run r;
+
+    GR_TRY(begin_nodes(s, feeds, n_feeds, &plan, &r));
+    return gr_plan_profile(plan, &r, n_runs, out);
+}
+
+gr_status gr_step_n_nodes(gr_step *s, const gr_named *feeds, int n_feeds, int *out)
+{
+    gr_plan *plan;
+    gr_run r;
+
+    GR_TRY(begin_nodes(s, feeds, n_feeds, &plan, &r));
+    *out = gr_plan_n_nodes(plan);
+    return GR_OK;
+}
+
+gr_status gr_step_time_nodes(gr_step *s, const gr_named *feeds, int n_feeds, int64_t *least_ns)
+{
+    gr_plan *plan;
+    gr_run r;
+
+    GR_TRY(begin_nodes(s, feeds, n_feeds, &plan, &r));
+    GR_TRY(gr_plan_begin_nodes(plan, &r));
+    for (int i = 0; i < gr_plan_n_nodes(plan); i++) {
+        int64_t from_ns = gr_now_ns(), ns;
+
+        GR_TRY(gr_plan_run_node(plan, &r, i));
+        GR_TRY(s->device->ops->sync(s->device));
+        ns = gr_now_ns() - from_ns;
+        least_ns[i] = ns < least_ns[i] ? ns : least_ns[i];
+    }
+    return GR_OK;
 }

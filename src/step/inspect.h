@@ -27,6 +27,12 @@ const gr_graph *gr_step_first_graph(const gr_step *s);
 gr_status gr_step_profile(gr_step *s, const gr_named *feeds, int n_feeds, int n_runs,
                           gr_text *out) GR_MUST_CHECK;
 
+/* How many nodes that table has; and one update, node by node: least_ns[node] becomes the node's
+ * time if that is less. */
+gr_status gr_step_n_nodes(gr_step *s, const gr_named *feeds, int n_feeds, int *out) GR_MUST_CHECK;
+gr_status gr_step_time_nodes(gr_step *s, const gr_named *feeds, int n_feeds,
+                             int64_t *least_ns) GR_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

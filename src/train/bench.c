@@ -2,7 +2,7 @@
  * `gradus bench step MODEL`: the time of a training step on random data, against the
  * machine's own peak. bench/mlp.sh and bench/models.sh set it beside PyTorch.
  */
-#include "train/bench.h"
+#include "train/bench_step.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -10,31 +10,14 @@
 #include "base/option.h"
 #include "base/outfile.h"
 #include "base/random.h"
-#include "comm/pg.h"
 #include "net/env.h"
-#include "op/flops.h"
 #include "step/inspect.h"
-#include "train/bench_models.h"
-#include "train/peak.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
-typedef struct bench {
-    const gr_command *command;
-    int64_t batch, steps, threads, beside, accumulate, zero, starts;
-    int amp, optimizer;
-    const char *device, *group, *dump_after, *dump_dot, *without;
-    bool tune, profile;
-
-    gr_pg *pg;
-    gr_step *step;
-    gr_step *other; /* with `beside` threads, or NULL */
-    const gr_bench_model *model;
-    gr_named feeds[GR_BENCH_MAX_FEEDS];
-} bench;
+typedef gr_bench_run bench;
 
 #define N_OPTIONS 16
 
@@ -203,23 +186,6 @@ static gr_status open_steps(bench *b)
     return b->beside > 0 ? open_step(b, b->beside, &b->other) : GR_OK;
 }
 
-static gr_status run_steps(bench *b, gr_step *step, int64_t n)
-{
-    for (int64_t i = 0; i < n * b->accumulate; i++)
-        GR_TRY(gr_step_train(step, b->feeds, b->model->n_feeds, 1e-3));
-    return gr_step_sync(step);
-}
-
-/* Milliseconds of a step, over a stretch of them: a GPU is waited for at its end. */
-static gr_status time_stretch(bench *b, gr_step *step, double *ms)
-{
-    int64_t began = gr_now_ns();
-
-    GR_TRY(run_steps(b, step, b->model->stretch));
-    *ms = (double)(gr_now_ns() - began) * 1e-6 / b->model->stretch;
-    return GR_OK;
-}
-
 static gr_status write_dot(bench *b)
 {
     gr_outfile *f;
@@ -238,153 +204,7 @@ static gr_status write_dot(bench *b)
     return st;
 }
 
-typedef struct times {
-    double median_ms, least_ms, most_ms;
-    double mean_ms, exchange_ms; /* of this rank: a step; of that in the process group */
-    int n;
-} times;
-
-static void take_times(times *t, double *ms, int n)
-{
-    t->median_ms = gr_median(ms, n); /* sorts */
-    t->least_ms = ms[0];
-    t->most_ms = ms[n - 1];
-    t->n = n;
-}
-
-static int count_stretches(const bench *b)
-{
-    return b->steps < b->model->stretch ? 1 : (int)(b->steps / b->model->stretch);
-}
-
-static gr_status time_steps(bench *b, times *out)
-{
-    int n = count_stretches(b);
-    double *ms = gr_calloc((size_t)n, sizeof(*ms));
-    gr_status st = ms ? time_stretch(b, b->step, ms) : GR_ERR_NOMEM; /* warms up */
-    int64_t busy_ns = gr_pg_busy_ns(b->pg), start_ns = gr_now_ns();
-    int64_t n_steps = (int64_t)n * b->model->stretch;
-
-    for (int i = 0; i < n && st == GR_OK; i++)
-        st = time_stretch(b, b->step, &ms[i]);
-    if (st == GR_OK) {
-        out->mean_ms = (double)(gr_now_ns() - start_ns) * 1e-6 / (double)n_steps;
-        out->exchange_ms = (double)(gr_pg_busy_ns(b->pg) - busy_ns) * 1e-6 / (double)n_steps;
-        take_times(out, ms, n);
-    }
-    gr_free(ms);
-    return st;
-}
-
 /* ---- the report ---- */
-
-static gr_status print_head(bench *b)
-{
-    static const char *const amp[] = { "f32", "bf16", "fp16" };
-    char *text;
-
-    GR_TRY(gr_step_describe(b->step, &text));
-    fprintf(b->command->out, "gradus %s, %.*s\n", GR_VERSION, (int)strcspn(text, "\n"), text);
-    free(text);
-    fprintf(b->command->out, "%s, batch %" PRId64 ", %s, %s, %d rank%s", b->model->text, b->batch,
-            amp[b->amp], b->optimizer == GR_OPTIM_ADAMW ? "adamw" : "sgd", gr_pg_size(b->pg),
-            gr_plural(gr_pg_size(b->pg)));
-    if (b->accumulate > 1)
-        fprintf(b->command->out, ", %" PRId64 " micro-steps", b->accumulate);
-    fprintf(b->command->out, "\n");
-    return GR_OK;
-}
-
-static void print_times(const bench *b, const times *t)
-{
-    double samples = (double)(b->batch * b->accumulate), peak = gr_peak_flops();
-    double floor = gr_graph_flops(gr_step_first_graph(b->step)) * (double)b->accumulate;
-    double flops = floor / (t->median_ms * 1e-3);
-    struct rusage usage = { 0 };
-
-    fprintf(b->command->out, "step_ms: %.4f (median of %d stretches of %d steps; %.4f to %.4f)\n",
-            t->median_ms, t->n, b->model->stretch, t->least_ms, t->most_ms);
-    fprintf(b->command->out, "samples_per_s: %.0f (all ranks)\n",
-            samples * gr_pg_size(b->pg) / (t->median_ms * 1e-3));
-    fprintf(b->command->out,
-            "gflops: %.1f per rank, matrix products only; one CPU core's measured FMA peak is %.1f "
-            "(%.0f%%)\n",
-            flops * 1e-9, peak * 1e-9, 100 * flops / peak);
-    fprintf(b->command->out,
-            "floor_ms: %.2f on one core at that peak, for %.2f GFLOP of products\n",
-            floor / peak * 1e3, floor * 1e-9);
-    GR_IGNORE(getrusage(RUSAGE_SELF, &usage) == 0 ? GR_OK : GR_ERR_IO);
-    fprintf(b->command->out, "peak_mb: %.0f\n", (double)usage.ru_maxrss / 1024);
-}
-
-/*
- * What ranks lose by training together: a rank's own time is a step less its exchange. The
- * one with the most of it waits for nobody: what it spends in the exchange is its price.
- */
-static gr_status print_exchange(bench *b, const times *t)
-{
-    int n_ranks = gr_pg_size(b->pg), slowest = 0, fastest = 0;
-    double mine[2] = { t->mean_ms - t->exchange_ms, t->exchange_ms }, *all;
-    gr_status st;
-
-    if (n_ranks == 1)
-        return GR_OK;
-    all = gr_calloc((size_t)n_ranks, sizeof(mine));
-    if (!all)
-        return GR_ERR_NOMEM;
-    st = gr_pg_allgather(b->pg, all, (gr_vec){ mine, 2, GR_F64 });
-    for (int r = 1; r < n_ranks && st == GR_OK; r++) {
-        slowest = all[2 * r] > all[2 * slowest] ? r : slowest;
-        fastest = all[2 * r] < all[2 * fastest] ? r : fastest;
-    }
-    if (st == GR_OK && gr_pg_rank(b->pg) == 0)
-        fprintf(b->command->out,
-                "own_ms: %.4f on the slowest rank (%d), %.4f on the fastest (%d); means of a step\n"
-                "exchange_ms: %.4f on the slowest rank, %.4f on the fastest, waiting included\n",
-                all[2 * slowest], slowest, all[2 * fastest], fastest, all[2 * slowest + 1],
-                all[2 * fastest + 1]);
-    gr_free(all);
-    return st;
-}
-
-/* Stretches of both in turn, so that whatever else the machine does meets both alike: the ratio of
- * neighbours holds where the times of neither do. ms: n times of each and n ratios. */
-static gr_status time_beside(bench *b, double *ms, int n)
-{
-    GR_TRY(time_stretch(b, b->other, ms)); /* warms up */
-    for (int i = 0; i < n; i++) {
-        GR_TRY(time_stretch(b, b->step, &ms[i]));
-        GR_TRY(time_stretch(b, b->other, &ms[n + i]));
-        ms[2 * n + i] = ms[i] / ms[n + i];
-    }
-    return GR_OK;
-}
-
-static gr_status print_beside(bench *b)
-{
-    int n = count_stretches(b);
-    times t[3];
-    double *ms;
-    gr_status st;
-
-    if (!b->other)
-        return GR_OK;
-    ms = gr_calloc((size_t)n * 3, sizeof(*ms));
-    if (!ms)
-        return GR_ERR_NOMEM;
-    st = time_beside(b, ms, n);
-    for (int i = 0; i < 3; i++)
-        take_times(&t[i], ms + (size_t)i * (size_t)n, n);
-    if (st == GR_OK)
-        fprintf(b->command->out,
-                "beside_ms: %.4f and %.4f with %" PRId64 " thread%s, in turn (least %.4f, %.4f)\n"
-                "speed_up: %.3f (median of %d pairs; %.3f to %.3f; of the medians %.3f)\n",
-                t[0].median_ms, t[1].median_ms, b->beside, gr_plural(b->beside), t[0].least_ms,
-                t[1].least_ms, t[2].median_ms, n, t[2].least_ms, t[2].most_ms,
-                t[0].median_ms / t[1].median_ms);
-    gr_free(ms);
-    return st;
-}
 
 static gr_status print_profile(bench *b)
 {
@@ -420,7 +240,8 @@ static gr_status report_start(bench *b, int64_t born_ns)
 {
     int64_t kernel_ns = gr_now_ns();
 
-    GR_TRY(run_steps(b, b->step, 1));
+    GR_TRY(gr_bench_run_step(b, b->step));
+    GR_TRY(gr_step_sync(b->step));
     gr_start_report(b->command->out, born_ns, kernel_ns, gr_now_ns());
     return GR_OK;
 }
@@ -428,7 +249,6 @@ static gr_status report_start(bench *b, int64_t born_ns)
 static gr_status run(bench *b)
 {
     int64_t born_ns = gr_start_born_ns();
-    times t;
 
     GR_TRY(gr_pg_create(&b->pg, NULL));
     GR_TRY(gr_log_setup(gr_pg_rank(b->pg)));
@@ -437,13 +257,8 @@ static gr_status run(bench *b)
     if (born_ns)
         return report_start(b, born_ns);
     GR_TRY(write_dot(b));
-    GR_TRY(time_steps(b, &t));
-    if (gr_pg_rank(b->pg) == 0) {
-        GR_TRY(print_head(b));
-        print_times(b, &t);
-    }
-    GR_TRY(print_exchange(b, &t));
-    GR_TRY(print_beside(b));
+    GR_TRY(gr_bench_tell_times(b));
+    GR_TRY(gr_bench_tell_beside(b));
     GR_TRY(print_start(b));
     GR_TRY(print_profile(b));
     return gr_pg_barrier(b->pg);
