@@ -21,8 +21,13 @@ static bool is_given(const gr_trainer *t, const char *key)
 /* A line for `key` when it was given and `is_idle`. */
 static void tell(gr_trainer *t, const char *key, bool is_idle, const char *why)
 {
-    if (is_idle && is_given(t, key))
-        gr_trainer_note(t, "  Not used: %s: %s", key, why);
+    gr_text from = GR_TEXT_INIT;
+
+    if (!is_idle || !is_given(t, key))
+        return;
+    gr_origin_print(&gr_settings_slot(t->o.settings, key)->origin, &from);
+    gr_trainer_note(t, "  Not used: %s: %s (%s)", key, why, gr_text_str(&from));
+    gr_text_fini(&from);
 }
 
 static bool has_batch_norm(const gr_trainer *t)
@@ -52,6 +57,35 @@ static void tell_batch(gr_trainer *t)
                         v->ints[0], t->o.effective_batch, t->o.batch_size);
 }
 
+/* A key of the optimisers that this run does not use. The config.yaml of a run has all keys, so
+ * one in a file says something only if it is not the default. */
+static void tell_of_other(gr_trainer *t, const char *key, bool is_default, const char *why)
+{
+    bool in_file = gr_settings_slot(t->o.settings, key)->origin.kind == GR_FROM_FILE;
+
+    tell(t, key, !in_file || !is_default, why);
+}
+
+static void tell_optimizer(gr_trainer *t)
+{
+    static const char of_adam[] = "it is for adam and adamw, and the optimiser is sgd";
+    const gr_train_options *o = &t->o;
+    const gr_optim *d = &t->recipe->defaults.optim;
+
+    if (o->optimizer != (int)GR_OPTIM_SGD) {
+        tell_of_other(t, "train.optimizer.momentum", o->momentum == d->momentum,
+                      o->optimizer == (int)GR_OPTIM_ADAM
+                          ? "it is for sgd, and the optimiser is adam"
+                          : "it is for sgd, and the optimiser is adamw");
+        return;
+    }
+    tell_of_other(t, "train.optimizer.beta1", o->beta1 == d->beta1, of_adam);
+    tell_of_other(t, "train.optimizer.beta2", o->beta2 == d->beta2, of_adam);
+    tell_of_other(t, "train.optimizer.betas", o->beta1 == d->beta1 && o->beta2 == d->beta2,
+                  of_adam);
+    tell_of_other(t, "train.optimizer.eps", o->eps == d->eps, of_adam);
+}
+
 static void tell_stopping(gr_trainer *t)
 {
     const gr_train_options *o = &t->o;
@@ -77,6 +111,7 @@ void gr_trainer_note_ignored(gr_trainer *t)
     const gr_train_options *o = &t->o;
 
     tell_batch(t);
+    tell_optimizer(t);
     tell_stopping(t);
     tell_data(t);
     tell(t, "train.lr_scheduler.milestones",

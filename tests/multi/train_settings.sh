@@ -93,6 +93,16 @@ done
 train 2 idle2 --n_train 64 --batch_size 8 --epochs 1 --min_delta 1 --sync_bn || fail idle2
 says idle2 "Not used: train.early_stopping.min_delta: "
 says idle2 "Not used: ddp.sync_bn: the model has no batch norm"
+# So are those of another optimiser, with the place; a file that lists defaults says nothing.
+printf 'train:\n  optimizer:\n    eps: 1e-8\n    betas: [0.8, 0.9]\n    momentum: 0.5\n' >adam.yaml
+train 1 idle3 --n_train 64 --batch_size 8 --epochs 1 --optim adamw --momentum 0.9 --beta1 0.8 || fail idle3
+says idle3 "Not used: train.optimizer.momentum: it is for sgd, and the optimiser is adamw (flag '--momentum')"
+[ "$(grep -c "Not used" idle3.log)" = 1 ] || fail "more than momentum: $(grep "Not used" idle3.log)"
+train 1 idle4 --config adam.yaml --n_train 64 --batch_size 8 --epochs 1 --optim sgd || fail idle4
+says idle4 "Not used: train.optimizer.betas: it is for adam and adamw, and the optimiser is sgd (adam.yaml:4)"
+[ "$(grep -c "Not used" idle4.log)" = 1 ] || fail "more than betas: $(grep "Not used" idle4.log)"
+train 1 idle5 --config idle3/config.yaml --momentum 0 --optim sgd --epochs 1 || fail idle5
+[ "$(grep -c "Not used" idle5.log)" = 1 ] || fail "not beta1 alone: $(grep "Not used" idle5.log)"
 ! grep -q "Not used" more.log || fail "told of what nobody gave: $(grep "Not used" more.log)"
 ! train 1 limit --n_train 64 --memory_limit 1000 || fail "memory_limit does nothing"
 says limit "and memory_limit is 1000 B"
