@@ -145,12 +145,43 @@ static void test_names(void)
     GR_CHECK(!gr_pt_is_zip((const unsigned char *)"PK\3\4\0\0\0\0{", 9));
 }
 
+/* What is no checkpoint at all is described by its first bytes, whatever its name says. */
+static void test_strangers(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *says;
+    } files[] = {
+        { "", 0, "'d.pt': the file is empty" },
+        { "hello", 5, "nor of safetensors; its 5 bytes begin with 68 65 6c 6c 6f ('hello')" },
+        { "<html><body>404</body>", 22, "'<html><body>'); a web page" },
+        { "version https://git-lfs.github.com/spec/v1\n", 43, "'git lfs pull'" },
+        { "\x80\4\x95\0\0\0\0\0\0", 9, "80 04 95 00 00 00 00 00 00 ('.........'); a pickle" },
+        { "\x1f\x8b\10\0", 4, "gzip" },
+        { "\1\2\3\4\5\6\7\x10{}", 10, "neither a file of torch.save() (a zip archive" },
+        { "\2\0\0\0\0\0\0\0[]", 10, "begin with 02 00 00 00 00 00 00 00 5b 5d ('........[]')" },
+        { "\x20\0\0\0\0\0\0\0{", 9, "header takes 32 bytes, the file holds 1" },
+    };
+    gr_snapshot *s;
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        FILE *f = fopen("d.pt", "wb");
+
+        GR_CHECK(f && fwrite(files[i].bytes, 1, files[i].n, f) == files[i].n && fclose(f) == 0);
+        GR_CHECK_FAILS(gr_ckpt_read("d.pt", &s), GR_ERR_FORMAT, files[i].says);
+        GR_CHECK_FAILS(gr_ckpt_peek("d.pt", &s), GR_ERR_FORMAT, files[i].says);
+        GR_CHECK(s == NULL);
+    }
+}
+
 int main(void)
 {
     gr_test_scratch();
     test_accepted();
     test_refused();
     test_names();
+    test_strangers();
     check_cut("trained.pt");
     check_cut("views_legacy.pt");
     check_cut("zip64.pt");
