@@ -306,6 +306,7 @@ gr_status gr_launch_config_make(gr_launch_config *c, const gr_run_options *o, bo
                              .last_call_ms = 30000,
                              .silence_ms = 8000 };
 
+    GR_TRY(gr_run_options_check_counts(o)); /* first: the program may have become a count */
     if (!argv[0])
         return gr_fail(GR_ERR_ARG, "no program to start; try gradrun --help");
     if (o->no_python && o->module)

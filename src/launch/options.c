@@ -296,6 +296,33 @@ static gr_status parse_words(const table *t, gr_run_words *w, int argc, char **a
     return st;
 }
 
+/* A number, or a range of them; or one of the words that stand for a number. */
+static bool is_count(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcmp(text, *words) == 0)
+            return true;
+    return isdigit((unsigned char)*text);
+}
+
+gr_status gr_run_options_check_counts(const gr_run_options *o)
+{
+    static const char *const devices[] = { "auto", "gpu", "cpu", NULL };
+
+    if (!is_count(o->nproc, devices))
+        return gr_fail(
+            GR_ERR_ARG,
+            "option '--nproc-per-node' took '%s' for its value; it needs a number, auto, "
+            "gpu or cpu, as in: gradrun --nproc-per-node 2 gradus train ...",
+            o->nproc);
+    if (!is_count(o->nnodes, devices + 3))
+        return gr_fail(GR_ERR_ARG,
+                       "option '--nnodes' took '%s' for its value; it needs a number of hosts or "
+                       "MIN:MAX, as in: gradrun --nnodes 2 --nproc-per-node 4 gradus train ...",
+                       o->nnodes);
+    return GR_OK;
+}
+
 gr_status gr_run_options_parse(gr_run_options *o, gr_run_words **words, bool legacy, int argc,
                                char **argv, int *n_used)
 {
@@ -311,8 +338,12 @@ gr_status gr_run_options_parse(gr_run_options *o, gr_run_words **words, bool leg
     if (st == GR_OK)
         st = parse_words(&t, w, argc, argv, n_used);
     if (st != GR_OK) {
+        /* Where the program was taken for a count, its options were taken for ours: that is what
+         * there is to say then, and otherwise the message stays. */
+        gr_status counts = st == GR_ERR_ARG ? gr_run_options_check_counts(o) : GR_OK;
+
         gr_run_words_destroy(w);
-        return st;
+        return counts == GR_OK ? st : counts;
     }
     *words = w;
     return GR_OK;

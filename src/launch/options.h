@@ -55,6 +55,10 @@ gr_status gr_run_options_parse(gr_run_options *o, gr_run_words **words, bool leg
                                char **argv, int *n_used) GR_MUST_CHECK;
 void gr_run_words_destroy(gr_run_words *w);
 
+/* GR_ERR_ARG: --nproc-per-node or --nnodes has a word that is no count, usually the program, since
+ * the number was forgotten. */
+gr_status gr_run_options_check_counts(const gr_run_options *o) GR_MUST_CHECK;
+
 /* --help: two screens. */
 void gr_run_options_help(gr_text *out, bool legacy);
 /* Names of all options, for completion in a shell and for tests; NULL-ended rows. */

@@ -292,6 +292,15 @@ static void test_refused(void)
         const char *part, *words[5];
     } bad[] = {
         { "no program", { "--nproc-per-node", "2" } },
+        { "'--nproc-per-node' took 'gradus' for its value; it needs a number",
+          { "--nproc", "gradus" } },
+        { "took 'gradus' for its value", { "--nproc-per-node", "gradus", "--lr", "1" } },
+        { "took 'gradus' for its value", { "--nproc_per_node", "gradus", "train", "shapes" } },
+        { "took '--standalone' for its value", { "--nproc=--standalone", "gradus" } },
+        { "'--nnodes' took 'gradus' for its value; it needs a number of hosts",
+          { "--nnodes", "gradus" } },
+        { "gradrun --nnodes 2 --nproc-per-node 4", { "--nnodes", "gradus", "--config", "a" } },
+        { "unknown option '--lr'", { "--nproc-per-node", "2", "--lr", "1" } },
         { "did you mean '--nproc-per-node'", { "--nproc-pernode", "2", "p" } },
         { "unknown option '--rdzv=1'", { "--rdzv=1", "p" } },
         { "'0' is none of", { "--nproc-per-node", "0", "p" } },
