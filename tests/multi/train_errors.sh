@@ -118,7 +118,7 @@ done
 mkdir whole && cp v.npy whole/images.npy && cp y.npy whole/labels.npy
 refused 1 "'whole' are not divided: .*train_path" "$gradus" train vision --model.name mlp \
     --dataset.root_dir whole --output_dir w
-refused 2 "it tells classes apart, and the data have none" "$gradus" train vision --model.name mlp \
+refused 2 "it tells classes apart, and the data of dataset.train_path have none" "$gradus" train vision --model.name mlp \
     --dataset.train_path v.npy --output_dir w
 
 # A pipe in the place of a file is no file, and nobody waits for its other end.

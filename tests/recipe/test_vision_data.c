@@ -274,7 +274,7 @@ static void white_masks(void)
     snprintf(yaml, sizeof(yaml),
              "model: {name: mlp, config: {num_classes: 2}}\ndataset: {root_dir: '%s/white'}", root);
     GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG,
-                   "the data have masks: those are for unet");
+                   "dataset.root_dir have masks: take model.name unet");
     recipe_close(&r);
     write_gray(path_of("white/train/masks/3.png"), SIDE, SIDE, ink_class, 1);
     open_run(&r, &training,
@@ -393,6 +393,39 @@ static void pairs(void)
         GR_CHECK(check_pair(&r, SIDE * SIDE) > 50);
         recipe_close(&r);
     }
+}
+
+/* A network for masks on classes, and the other way round, in any split: told before a sample is
+ * read, with both settings. */
+static void other_kind(void)
+{
+    static const struct {
+        const char *net, *train, *valid, *says;
+    } bad[] = {
+        { "unet", "classes/train", "pairs/train", "dataset.train_path have classes: take another" },
+        { "unet", "pairs/train", "classes/train", "dataset.valid_path have classes: take another" },
+        { "unet", "pairs/train/images", "pairs/train", "dataset.train_path have none: give" },
+        { "mlp", "pairs/train", "classes/train", "dataset.train_path have masks: take" },
+        { "mlp", "classes/train", "pairs/train", "dataset.valid_path have masks: take" },
+    };
+    recipe_run r;
+    char yaml[2048];
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        snprintf(yaml, sizeof(yaml),
+                 "model: {name: %s, config: {num_classes: 3, input_sizes: [1, 24, 24]}}\n"
+                 "dataset: {train_path: '%s/%s', valid_path: '%s/%s'}",
+                 bad[i].net, root, bad[i].train, root, bad[i].valid);
+        GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG, bad[i].says);
+        GR_CHECK(strstr(gr_error_message(), "model.name") || strstr(gr_error_message(), "'name'"));
+        recipe_close(&r);
+    }
+    snprintf(yaml, sizeof(yaml),
+             "model: {name: unet, config: {num_classes: 2}}\ndataset: {root_dir: '%s/classes'}",
+             root);
+    GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG,
+                   "the data of dataset.root_dir have classes");
+    recipe_close(&r);
 }
 
 /* ---- threads ---- */
@@ -581,6 +614,7 @@ int main(void)
     weights();
     divisions();
     pairs();
+    other_kind();
     threads();
     drive();
     bad_masks();

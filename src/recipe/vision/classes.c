@@ -63,15 +63,40 @@ static gr_status take_number(gr_vision *v, const gr_dataset *known)
     return GR_OK;
 }
 
-/* Data for something else: masks, or pictures without anything. */
-static gr_status check_labels(const gr_vision *v, const gr_dataset *known)
+static bool has_classes(const gr_dataset *set)
 {
-    if (!known || v->task == GR_TASK_PREDICT || gr_dataset_n_classes(known) > 0 ||
-        gr_dataset_class(known, 0) >= 0)
-        return GR_OK;
-    return gr_settings_fail(v->s, "model.name", "it tells classes apart, and the data have %s",
-                            gr_dataset_has_masks(known) ? "masks: those are for unet"
-                                                        : "none: no folder or label for each");
+    return gr_dataset_n_classes(set) > 0 || gr_dataset_class(set, 0) >= 0;
+}
+
+/* The network is for masks and the data have classes, or the other way round, or nothing. */
+static gr_status refuse_data(const gr_vision *v, gr_split split, const gr_dataset *set)
+{
+    const char *key = gr_vision_path_key(v, split);
+
+    if (!gr_vision_segments(&v->model))
+        return gr_settings_fail(
+            v->s, "model.name", "it tells classes apart, and the data of %s have %s", key,
+            gr_dataset_has_masks(set) ? "masks: take model.name unet, or data with a folder or "
+                                        "label for each class"
+                                      : "none: no folder or label for each");
+    return gr_settings_fail(
+        v->s, "model.name", "it needs a mask for each picture, and the data of %s have %s", key,
+        has_classes(set) ? "classes: take another model.name (resnet18, mlp), or data with "
+                           "masks, as in 'images' and 'masks' beside each other"
+                         : "none: give the folder that 'images' and 'masks' are in, or a "
+                           "list of pairs");
+}
+
+/* What samples have is known before one is read: not the first step has to tell. */
+static gr_status check_kind(const gr_vision *v)
+{
+    for (int i = 0; i < GR_SPLIT_PREDICT && v->task != GR_TASK_PREDICT; i++) {
+        const gr_dataset *set = v->parts[i].size > 0 ? v->parts[i].set : NULL;
+
+        if (set && !(gr_vision_segments(&v->model) ? gr_dataset_has_masks(set) : has_classes(set)))
+            return refuse_data(v, (gr_split)i, set);
+    }
+    return GR_OK;
 }
 
 /* Classes of masks are not known before all are read, so they are a setting. */
@@ -80,7 +105,7 @@ static gr_status settle_number(gr_vision *v)
     const gr_dataset *known = known_by(v);
     int n = gr_settings_count(v->s, "classes");
 
-    GR_TRY(check_labels(v, known));
+    GR_TRY(check_kind(v));
     if (v->model.n_out == 0 && n > 0)
         v->model.n_out = n;
     if (v->model.n_out == 0 && known)

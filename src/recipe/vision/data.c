@@ -107,7 +107,9 @@ static gr_status open_whole(gr_vision *v, gr_split split, const gr_dataset *clas
     c.image_pattern = gr_settings_text(v->s, "dataset.image_pattern");
     c.mask_pattern = gr_settings_text(v->s, "dataset.mask_pattern");
     c.decode.as = image_as(v);
-    c.classes_of = classes_of;
+    /* Training data of another kind have none to number by; they are refused later, by name. */
+    if (classes_of && !gr_vision_segments(&v->model) && gr_dataset_n_classes(classes_of) > 0)
+        c.classes_of = classes_of;
     st = gr_dataset_open(&v->parts[split].whole, &c);
 
 done:
@@ -367,6 +369,14 @@ void gr_vision_data_close(gr_vision *v)
         gr_dataset_destroy(v->parts[i].some);
     for (int i = 0; i < GR_N_SPLITS; i++)
         gr_dataset_destroy(v->parts[i].whole);
+}
+
+const char *gr_vision_path_key(const gr_vision *v, gr_split split)
+{
+    const gr_vision_part *p = &v->parts[split];
+    const char *own = sources[p->whole ? split : GR_SPLIT_TRAIN].path_key; /* or a share of those */
+
+    return gr_settings_text(v->s, own) ? own : "dataset.root_dir";
 }
 
 bool gr_vision_has_masks(const gr_vision *v, gr_split split)

@@ -150,6 +150,8 @@ void gr_vision_data_close(gr_vision *v);
 /* The first part that has samples; NULL: none. */
 const gr_vision_part *gr_vision_first_part(const gr_vision *v);
 bool gr_vision_has_masks(const gr_vision *v, gr_split split);
+/* The setting that says where the split's data are; not for predictions. */
+const char *gr_vision_path_key(const gr_vision *v, gr_split split);
 /* What a sample is called in messages and results; returns `text`. */
 const char *gr_vision_name(const gr_vision *v, gr_split split, int64_t index,
                            char text[GR_DATASET_NAME]);
