@@ -321,6 +321,10 @@ typedef struct gr_pack_config {
     const char *out;    /* a folder that does not exist yet or is empty */
     int64_t shard_size; /* samples a file; 0: 10000 */
     int resize;         /* the shorter side becomes this if it is longer; 0: files as they are */
+    /* Is told of each sample that is missing or broken, which is left out then; texts are valid
+     * during the call. NULL: the first one ends the packing. */
+    void (*left_out)(void *arg, int64_t index, const char *name, const char *why);
+    void *arg;
 } gr_pack_config;
 
 #define GR_PACK_CONFIG_INIT              \
@@ -330,11 +334,13 @@ typedef struct gr_pack_config {
 
 typedef struct gr_pack_result {
     int64_t n_samples, n_shards;
-    int64_t n_bytes; /* of all shards */
+    int64_t n_bytes;   /* of all shards */
+    int64_t n_skipped; /* left out */
 } gr_pack_result;
 
 /* Writes a data set as shards (docs/data.md), each aside and renamed. Every image is decoded
- * once, so a broken file is found here: it ends the packing with its name. */
+ * once, so a broken file is found here: it ends the packing with its name, or goes to left_out(),
+ * for which all are decoded once more, beforehand. None that is whole is an error. */
 GR_API gr_status gr_pack(const gr_pack_config *config, gr_pack_result *out) GR_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -2,10 +2,12 @@
  * Packing: a data set of any format becomes a set of shards.
  *
  * (1) Every image and mask is decoded once here, so what is broken shows now and not in the middle
- *     of a training run.
+ *     of a training run. What is to be left out is found before the first file is written, since
+ *     every file says how many samples the set has.
  * (2) Files are stored as they are, byte for byte, unless they are made smaller; then a JPEG stays
- * a JPEG and everything else becomes a PNG. Arrays become PNG too. (3) All files of the set are
- * there, or none: after a failure those that were finished are removed again.
+ *     a JPEG and everything else becomes a PNG. Arrays become PNG too.
+ * (3) All files of the set are there, or none: after a failure those that were finished are
+ *     removed again.
  *
  * One thread.
  */
@@ -27,7 +29,8 @@
 
 typedef struct packer {
     const gr_pack_config *config;
-    gr_dataset *ds;
+    gr_dataset *whole; /* the source */
+    gr_dataset *ds;    /* what is packed: the source, or what of it is whole */
     gr_pack_result result;
     int64_t shard_size;
     gr_text image_bytes, mask_bytes;
@@ -91,19 +94,25 @@ static gr_status make_mask(packer *p, bool smaller)
     return gr_png_write(&p->mask, p->ds->mask_as == GR_IMAGE_LABELS, &p->mask_bytes);
 }
 
+static gr_status load_sample(packer *p, int64_t i)
+{
+    clear(&p->image_bytes);
+    clear(&p->mask_bytes);
+    GR_TRY(load_image(p, i));
+    if (!p->ds->has_masks)
+        return GR_OK;
+    GR_TRY(load_mask(p, i));
+    if (p->image.height != p->mask.height || p->image.width != p->mask.width)
+        return gr_fail(GR_ERR_FORMAT, "the image has %d x %d pixels, its mask %d x %d",
+                       p->image.width, p->image.height, p->mask.width, p->mask.height);
+    return GR_OK;
+}
+
 static gr_status make_sample(packer *p, int64_t i)
 {
     bool smaller = false;
 
-    clear(&p->image_bytes);
-    clear(&p->mask_bytes);
-    GR_TRY(load_image(p, i));
-    if (p->ds->has_masks) {
-        GR_TRY(load_mask(p, i));
-        if (p->image.height != p->mask.height || p->image.width != p->mask.width)
-            return gr_fail(GR_ERR_FORMAT, "the image has %d x %d pixels, its mask %d x %d",
-                           p->image.width, p->image.height, p->mask.width, p->mask.height);
-    }
+    GR_TRY(load_sample(p, i));
     GR_TRY(shrink(p, &smaller));
     GR_TRY(make_mask(p, smaller));
     GR_TRY(make_image(p, smaller));
@@ -199,6 +208,60 @@ static gr_status write_shards(packer *p)
     return gr_error_raise(&failure);
 }
 
+/* ---- what is left out ---- */
+
+/* This thread's message says why sample i is. */
+static void tell(packer *p, int64_t i)
+{
+    char name[GR_DATASET_NAME];
+
+    p->result.n_skipped++;
+    p->config->left_out(p->config->arg, i, gr_dataset_name(p->whole, i, name, sizeof(name)),
+                        gr_error_message());
+}
+
+static gr_status find_good(packer *p, int64_t *index, int64_t *n)
+{
+    for (int64_t i = 0; i < p->whole->size; i++) {
+        gr_status st = load_sample(p, i);
+
+        if (st == GR_OK)
+            index[(*n)++] = i;
+        else if (st == GR_ERR_FORMAT || st == GR_ERR_IO)
+            tell(p, i);
+        else
+            return st;
+    }
+    if (*n == 0 && p->whole->size > 0)
+        return gr_fail(GR_ERR_FORMAT, "none of the %lld samples can be used",
+                       (long long)p->whole->size);
+    return GR_OK;
+}
+
+static gr_status leave_out(packer *p)
+{
+    int64_t *index, n = 0;
+    gr_dataset *good = NULL;
+    gr_status st;
+
+    if (!p->config->left_out)
+        return GR_OK;
+    index = gr_calloc((size_t)p->whole->size + 1, sizeof(*index));
+    if (!index)
+        return GR_ERR_NOMEM;
+    st = find_good(p, index, &n);
+    if (st == GR_OK && n < p->whole->size)
+        st = gr_dataset_subset(&good, p->whole, index, n);
+    if (good)
+        p->ds = good;
+    if (st != GR_OK)
+        rmdir(p->config->out); /* if nothing else is in it */
+    gr_free(index);
+    return st;
+}
+
+/* ---- all of it ---- */
+
 static gr_status check_out(const char *out)
 {
     gr_listing there = { 0 };
@@ -245,15 +308,20 @@ gr_status gr_pack(const gr_pack_config *config, gr_pack_result *out)
     gr_status st;
 
     GR_TRY(check_config(config));
-    GR_TRY(gr_dataset_open(&p.ds, &config->source));
+    GR_TRY(gr_dataset_open(&p.whole, &config->source));
+    p.ds = p.whole;
     st = make_smaller(&p);
     if (st == GR_OK)
         st = check_out(config->out);
     if (st == GR_OK)
+        st = leave_out(&p);
+    if (st == GR_OK)
         st = write_shards(&p);
     if (st == GR_OK)
         *out = p.result;
-    gr_dataset_destroy(p.ds);
+    if (p.ds != p.whole)
+        gr_dataset_destroy(p.ds);
+    gr_dataset_destroy(p.whole);
     gr_augment_destroy(p.smaller);
     gr_text_fini(&p.image_bytes);
     gr_text_fini(&p.mask_bytes);

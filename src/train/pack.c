@@ -1,6 +1,7 @@
 /* `gradus pack`: words to a gr_pack_config, and what was done in one line. */
 #include "train/pack.h"
 
+#include "base/log.h"
 #include "base/option.h"
 #include "gradus/data.h"
 
@@ -10,10 +11,13 @@ typedef struct pack_words {
     const char *from, *to;
     const char *format, *split, *labels, *root;
     int64_t shard_size, resize;
-    int mask_as;
+    int mask_as, on_bad;
 } pack_words;
 
-#define N_OPTIONS 8
+#define N_OPTIONS 9
+#define N_TOLD    10 /* samples that are left out, by name */
+
+enum { ON_BAD_ERROR, ON_BAD_SKIP }; /* as in the option */
 
 static void make_table(pack_words *w, gr_option table[N_OPTIONS])
 {
@@ -28,6 +32,8 @@ static void make_table(pack_words *w, gr_option table[N_OPTIONS])
         { "root", GR_OPTION_TEXT, &w->root, 0, 0, NULL, "PATH", "what a list's names begin at" },
         { "mask-as", GR_OPTION_CHOICE, &w->mask_as, 0, 0, "labels|gray", "KIND",
           "masks of classes, or of any numbers" },
+        { "on_bad_sample", GR_OPTION_CHOICE, &w->on_bad, 0, 0, "error|skip", "error|skip",
+          "what a missing or broken file does; skip: it is left out, counted" },
         { 0 },
     };
 
@@ -58,11 +64,21 @@ static gr_status parse(const gr_command *c, pack_words *w)
     return GR_OK;
 }
 
+static void left_out(void *arg, int64_t index, const char *name, const char *why)
+{
+    int *n = arg;
+
+    if (++*n <= N_TOLD)
+        gr_log(TRAIN, WARN, "left out: sample %" PRId64 " '%s': %s%s", index, name, why,
+               *n == N_TOLD ? "; more are counted and not told" : "");
+}
+
 gr_status gr_pack_command(const gr_command *c)
 {
     gr_pack_config config = GR_PACK_CONFIG_INIT;
     gr_pack_result result;
     pack_words w = { .shard_size = 10000 };
+    int n_told = 0;
 
     GR_TRY(parse(c, &w));
     config.source.path = w.from;
@@ -75,13 +91,18 @@ gr_status gr_pack_command(const gr_command *c)
     config.out = w.to;
     config.shard_size = w.shard_size;
     config.resize = (int)w.resize;
+    config.left_out = w.on_bad == ON_BAD_SKIP ? left_out : NULL;
+    config.arg = &n_told;
     GR_TRY(gr_pack(&config, &result));
-    fprintf(c->out, "packed %" PRId64 " sample%s into %" PRId64 " file%s in '%s': %.1f MB\n",
+    fprintf(c->out, "packed %" PRId64 " sample%s into %" PRId64 " file%s in '%s': %.1f MB",
             result.n_samples, gr_plural(result.n_samples), result.n_shards,
             gr_plural(result.n_shards), w.to, (double)result.n_bytes / 1e6);
-    fprintf(c->out,
-            "to train on it: gradus train vision --dataset.train_path %s (valid_path, test_path)\n",
-            w.to);
+    if (config.left_out)
+        fprintf(c->out, "; %" PRId64 " left out", result.n_skipped);
+    fprintf(
+        c->out,
+        "\nto train on it: gradus train vision --dataset.train_path %s (valid_path, test_path)\n",
+        w.to);
     return GR_OK;
 }
 
@@ -96,9 +117,11 @@ void gr_pack_help(gr_text *out)
              "Writes a data set as shards: a few large files that open at once and are shared\n"
              "in memory by all ranks of a host. FROM is a folder, a list or another data file\n"
              "(its format is recognised, or given); OUT is a folder that is new or empty. Every\n"
-             "image is decoded once: a broken one ends the packing with its name. Train on OUT\n"
-             "as on any other data.\n\n");
+             "image is decoded once: a broken one ends the packing with its name, or is left out\n"
+             "and counted with --on_bad_sample skip, as in training (all are decoded twice then).\n"
+             "Train on OUT as on any other data.\n\n");
     gr_option_help(table, out);
     gr_text_add(out, "\n  gradus pack photos/train shards/train --resize 256\n"
-                     "  gradus pack voc shards/train --format list --split train\n");
+                     "  gradus pack voc shards/train --format list --split train\n"
+                     "  gradus pack photos shards --on_bad_sample skip\n");
 }

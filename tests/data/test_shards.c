@@ -4,6 +4,7 @@
  */
 #include "alloc_fail.h"
 #include "base/outfile.h"
+#include "base/text.h"
 #include "data/listing.h"
 #include "data/put_files.h"
 #include "data/shard.h"
@@ -146,6 +147,51 @@ static void test_broken_source(void)
     GR_CHECK_FAILS(gr_pack(&c, &r), GR_ERR_ARG, "where");
 }
 
+static void note_left_out(void *arg, int64_t index, const char *name, const char *why)
+{
+    GR_CHECK(*why);
+    gr_text_addf(arg, "%" PRId64 " %s; ", index, name);
+}
+
+/* What is missing or broken is left out, and what is whole has its own names and classes. */
+static void test_left_out(void)
+{
+    gr_pack_config c = pack_to("poor", "packed_poor");
+    gr_dataset_config packed = at("packed_poor");
+    gr_text said = GR_TEXT_INIT;
+    gr_image image = GR_IMAGE_INIT;
+    gr_dataset *ds = NULL;
+    gr_pack_result r;
+    char name[64];
+
+    data_put_text("poor/a/0.png", "");
+    data_put_image("poor/a/1.png", 4, 5, 3, 1);
+    data_put_text("poor/a/2.png", "no image");
+    data_put_image("poor/b/3.png", 4, 5, 3, 7);
+    GR_CHECK_EQ(symlink("/nowhere", "poor/b/4.png"), 0);
+    c.shard_size = 1;
+    c.left_out = note_left_out;
+    c.arg = &said;
+    GR_CHECK_OK(gr_pack(&c, &r));
+    GR_CHECK_STR(gr_text_str(&said), "0 a/0.png; 2 a/2.png; 4 b/4.png; ");
+    GR_CHECK(r.n_skipped == 3 && r.n_samples == 2 && r.n_shards == 2);
+    GR_CHECK_OK(gr_dataset_open(&ds, &packed));
+    GR_CHECK_EQ(gr_dataset_size(ds), 2);
+    GR_CHECK_EQ(gr_dataset_class(ds, 1), 1);
+    GR_CHECK_STR(gr_dataset_name(ds, 1, name, sizeof(name)), "b/3.png");
+    GR_CHECK_OK(gr_dataset_image(ds, 1, &image));
+    data_check_image(&image, 4, 5, 3, 7);
+    gr_dataset_destroy(ds);
+    gr_image_fini(&image);
+
+    data_put_text("poor/a/1.png", "no image either");
+    data_put_text("poor/b/3.png", "nor this");
+    data_remove("packed_poor");
+    GR_CHECK_FAILS(gr_pack(&c, &r), GR_ERR_FORMAT, "none of the 5 samples can be used");
+    GR_CHECK(!gr_is_folder("packed_poor"));
+    gr_text_fini(&said);
+}
+
 /* Every byte of a shard is guarded: turned, it is noticed when opened or when read. */
 static void test_damage(void)
 {
@@ -221,6 +267,7 @@ int main(void)
     test_round();
     test_kinds();
     test_broken_source();
+    test_left_out();
     test_damage();
     test_sets();
     GR_CHECK(gr_alloc_fail_each(pack_and_read, NULL) > 10);

@@ -49,6 +49,23 @@ static void test_packs(void)
     fclose(out);
 }
 
+static void test_skips(void)
+{
+    FILE *out = tmpfile();
+    char line[256];
+
+    GR_CHECK(out != NULL);
+    data_put_text("pets/dog/7.png", "no picture");
+    GR_CHECK_FAILS(RUN(out, "pets", "fewer"), GR_ERR_FORMAT, "'dog/7.png'");
+    GR_CHECK_FAILS(RUN(out, "pets", "fewer", "--on_bad_sample", "drop"), GR_ERR_ARG,
+                   "none of error|skip");
+    GR_CHECK_OK(RUN(out, "pets", "fewer", "--on_bad_sample", "skip"));
+    rewind(out);
+    GR_CHECK(fgets(line, sizeof(line), out) != NULL);
+    GR_CHECK_STR(line, "packed 5 samples into 1 file in 'fewer': 0.0 MB; 1 left out\n");
+    fclose(out);
+}
+
 static void test_refused(void)
 {
     GR_CHECK_FAILS(RUN(stdout, "pets"), GR_ERR_ARG, "gradus pack FROM OUT");
@@ -65,7 +82,8 @@ static void test_help(void)
 
     gr_pack_help(&t);
     GR_CHECK_OK(gr_text_status(&t));
-    GR_CHECK(strstr(t.str, "--shard-size") && strstr(t.str, "10000"));
+    GR_CHECK(strstr(t.str, "--shard-size") && strstr(t.str, "10000") &&
+             strstr(t.str, "on_bad_sample"));
     gr_text_fini(&t);
 }
 
@@ -73,6 +91,7 @@ int main(void)
 {
     gr_test_scratch();
     test_packs();
+    test_skips();
     test_refused();
     test_help();
     return 0;
