@@ -94,9 +94,10 @@ struct gr_pg {
     const gr_pg_ops *ops;
     int rank, size, local_rank; /* fixed at creation */
     int timeout_ms;
-    gr_status broken; /* the first failure; sticks */
-    int n_open;       /* reductions started and not finished */
-    int64_t busy_ns;  /* in calls of this group so far: moving, adding up, waiting */
+    gr_status broken;     /* the first failure; sticks */
+    int n_open;           /* reductions started and not finished */
+    int64_t busy_ns;      /* in calls of this group so far: moving, adding up, waiting */
+    struct gr_pool *pool; /* borrowed, or NULL: threads that may help in start, finish and poll */
 
     /* A number that every rank must have alike while it starts collectives, and its name
      * for the message. Groups that meet on the host compare it. */

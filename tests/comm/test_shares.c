@@ -1,7 +1,9 @@
 /*
  * Reduce-scatter and all-gather in the exchange space: a rank's share has the very bits that
- * an all-reduce gives it, on every transport; and gathered shares are everywhere the same.
+ * an all-reduce gives it, on every transport; and gathered shares are everywhere the same. So they
+ * have when threads of a rank help.
  */
+#include "base/pool.h"
 #include "check.h"
 #include "comm/pg.h"
 #include "comm/world.h"
@@ -12,6 +14,7 @@
 
 typedef struct plan {
     size_t n_elem; /* of a bucket */
+    int n_threads; /* of odd ranks; the others have one */
 } plan;
 
 /* Numbers whose sums depend on the order. */
@@ -30,6 +33,23 @@ static void fill(float *mem, size_t n, int rank, int round)
         mem[i] = number(rank, i, round);
 }
 
+/* The mean as the law has it: products and sums in rank order, each rounded. */
+static void check_means(const float *mem, size_t n, int n_ranks, int round)
+{
+    const float scale = (float)(1.0 / n_ranks);
+
+    for (size_t i = 0; i < n; i++) {
+        float sum = number(0, i, round) * scale;
+
+        for (int r = 1; r < n_ranks; r++) {
+            float term = number(r, i, round) * scale;
+
+            sum += term;
+        }
+        GR_CHECK(mem[i] == sum);
+    }
+}
+
 static gr_status both_halves(gr_pg *pg, const gr_coll *c)
 {
     GR_TRY(gr_pg_start(pg, c, NULL));
@@ -38,9 +58,8 @@ static gr_status both_halves(gr_pg *pg, const gr_coll *c)
 }
 
 /* Two buckets, the second behind the first: one reduced whole, one by shares and gathered. */
-static gr_status rank_main(gr_pg *pg, void *arg)
+static gr_status run_rounds(gr_pg *pg, const plan *p)
 {
-    const plan *p = (const plan *)arg;
     size_t n = p->n_elem, share = n / (size_t)gr_pg_size(pg);
     gr_coll whole = { .id = 0, .label = "whole", .n_elem = n, .op = GR_REDUCE_AVG };
     gr_coll parted = { .id = 1, .label = "parted", .n_elem = n, .op = GR_REDUCE_AVG };
@@ -61,6 +80,7 @@ static gr_status rank_main(gr_pg *pg, void *arg)
         GR_TRY(gr_pg_start(pg, &whole, NULL));
         GR_TRY(both_halves(pg, &parted));
         GR_TRY(gr_pg_finish(pg, &whole, NULL));
+        check_means(a, n, gr_pg_size(pg), round);
         GR_CHECK(memcmp(a + (size_t)gr_pg_rank(pg) * share, b + (size_t)gr_pg_rank(pg) * share,
                         share * sizeof(float)) == 0);
         for (size_t i = 0; i < n; i++) /* what is not this rank's is not looked at */
@@ -70,6 +90,19 @@ static gr_status rank_main(gr_pg *pg, void *arg)
         GR_CHECK(memcmp(a, b, n * sizeof(float)) == 0);
     }
     return GR_OK;
+}
+
+static gr_status rank_main(gr_pg *pg, void *arg)
+{
+    const plan *p = (const plan *)arg;
+    gr_status st;
+
+    if (gr_pg_rank(pg) % 2 == 1)
+        GR_CHECK_OK(gr_pool_create(&pg->pool, p->n_threads));
+    st = run_rounds(pg, p);
+    gr_pool_destroy(pg->pool);
+    pg->pool = NULL;
+    return st;
 }
 
 static gr_status uneven_main(gr_pg *pg, void *arg)
@@ -103,12 +136,17 @@ int main(void)
         world_transport(transports[t]);
         for (int r = 0; r < 4; r++)
             for (int l = 0; l < 3; l++) {
-                plan p = { .n_elem = lines[l] * LINE * (size_t)ranks[r] };
+                plan p = { .n_elem = lines[l] * LINE * (size_t)ranks[r], .n_threads = 1 };
 
                 world_run(ranks[r], rank_main, &p);
             }
     }
     world_transport("shm");
+    for (int r = 1; r < 4; r++) { /* shares of 1.1 MB and a bit, which threads part */
+        plan p = { .n_elem = 17001 * LINE * (size_t)ranks[r], .n_threads = 3 };
+
+        world_run(ranks[r], rank_main, &p);
+    }
     test_uneven_is_refused();
     return 0;
 }

@@ -2,11 +2,16 @@
 #include "comm/shm/shm.h"
 
 #include "base/pages.h"
+#include "base/pool.h"
 #include "base/size.h"
 #include "comm/reduce.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define SLICE_ELEMS 1024                /* threads' slices begin at multiples */
+#define SLICE_BYTES ((size_t)128 << 10) /* of all ranks' parts, that are worth a slice */
+#define ALONE_BYTES ((size_t)512 << 10) /* below, one thread does it all */
 
 /* ---- making the space ---- */
 
@@ -130,58 +135,98 @@ gr_status shm_start(gr_pg *pg, const gr_coll *c, void *stream)
     return gr_wrap(start((gr_shm *)pg, c), "%s '%s'", gr_coll_name(c), c->label ? c->label : "");
 }
 
-/* Sums this rank's share of all parts, in rank order, into all parts. */
-static gr_status reduce_share(gr_shm *s, const gr_what *what)
-{
-    gr_reduce op = (gr_reduce)what->op;
-    gr_reduce_fn *fn;
-    size_t lo, hi;
+/* ---- a rank's own work in a collective that all have started ---- */
 
-    GR_TRY(gr_reduce_pick(&fn, (gr_dtype)what->dtype, op));
-    gr_share(what->n_elem, gr_dtype_bytes((gr_dtype)what->dtype), s->pg.rank, s->pg.size, &lo, &hi);
-    if (lo < hi)
-        fn(s->part, s->pg.size, lo, hi - lo, gr_reduce_scale(op, s->pg.size));
-    return GR_OK;
+/* Of a share's elements, which all are of the same length but perhaps in an all-reduce. */
+typedef struct own_work {
+    gr_shm *s;
+    const gr_what *what;
+    gr_reduce_fn *reduce; /* of an all-reduce */
+    gr_fold_fn *fold;     /* of a reduce-scatter */
+    size_t first, n;      /* this rank's share */
+} own_work;
+
+/* Sums of all parts, in rank order, into all parts. */
+static void reduce_stretch(const own_work *w, size_t first, size_t n)
+{
+    w->reduce(w->s->part, w->s->pg.size, w->first + first, n,
+              gr_reduce_scale((gr_reduce)w->what->op, w->s->pg.size));
 }
 
-/* Sums this rank's share of all parts, in rank order, into its own part alone. */
-static gr_status reduce_own(gr_shm *s, const gr_what *what)
+/* Sums of all parts, in rank order, into the own part alone. */
+static void fold_stretch(const own_work *w, size_t first, size_t n)
 {
-    gr_fold f = { .src = (const void *const *)s->part,
-                  .n_src = s->pg.size,
-                  .dst = &s->part[s->pg.rank],
-                  .n_dst = 1,
-                  .n_elem = what->n_elem / (size_t)s->pg.size,
-                  .scale = gr_reduce_scale((gr_reduce)what->op, s->pg.size) };
-    gr_fold_fn *fn;
+    const gr_shm *s = w->s;
+    const gr_fold f = { .src = (const void *const *)s->part,
+                        .n_src = s->pg.size,
+                        .dst = &s->part[s->pg.rank],
+                        .n_dst = 1,
+                        .first = w->first + first,
+                        .n_elem = n,
+                        .scale = gr_reduce_scale((gr_reduce)w->what->op, s->pg.size) };
 
-    f.first = (size_t)s->pg.rank * f.n_elem;
-    GR_TRY(gr_fold_pick(&fn, (gr_dtype)what->dtype, (gr_reduce)what->op));
-    fn(&f);
-    return GR_OK;
+    w->fold(&f);
 }
 
-/* Takes the other ranks' shares out of their parts. */
-static void gather_shares(gr_shm *s, const gr_what *what)
+/* The same stretch of every other rank's share, out of its part. */
+static void gather_stretch(const own_work *w, size_t first, size_t n)
 {
-    size_t n_bytes = what->n_elem / (size_t)s->pg.size * gr_dtype_bytes((gr_dtype)what->dtype);
+    const gr_shm *s = w->s;
+    const size_t elem = gr_dtype_bytes((gr_dtype)w->what->dtype);
 
-    for (int r = 0; r < s->pg.size; r++)
+    for (int r = 0; r < s->pg.size; r++) {
+        const size_t at = ((size_t)r * w->n + first) * elem;
+
         if (r != s->pg.rank)
-            memcpy((char *)s->part[s->pg.rank] + (size_t)r * n_bytes,
-                   (const char *)s->part[r] + (size_t)r * n_bytes, n_bytes);
+            memcpy((char *)s->part[s->pg.rank] + at, (const char *)s->part[r] + at, n * elem);
+    }
 }
 
-/* This rank's work in a collective that all have started. */
+static void work_slice(void *arg, int slice, int n_slices)
+{
+    const own_work *w = (const own_work *)arg;
+    int64_t lo, hi;
+
+    gr_pool_cut((int64_t)w->n, SLICE_ELEMS, slice, n_slices, &lo, &hi);
+    if (lo >= hi)
+        return;
+    if (w->what->kind == GR_CALL_ALLREDUCE)
+        reduce_stretch(w, (size_t)lo, (size_t)(hi - lo));
+    else if (w->what->kind == GR_CALL_REDUCE_SCATTER)
+        fold_stretch(w, (size_t)lo, (size_t)(hi - lo));
+    else
+        gather_stretch(w, (size_t)lo, (size_t)(hi - lo));
+}
+
+/* Small slices, so that threads with slower cores take fewer; one for what is done before another
+ * thread is awake. */
+static int count_slices(const own_work *w)
+{
+    size_t bytes = w->n * gr_dtype_bytes((gr_dtype)w->what->dtype) * (size_t)w->s->pg.size;
+    size_t n_threads = (size_t)gr_pool_size(w->s->pg.pool), most = 4 * n_threads;
+
+    if (n_threads == 1 || bytes < ALONE_BYTES)
+        return 1;
+    return (int)(bytes / SLICE_BYTES < most ? bytes / SLICE_BYTES : most);
+}
+
 static gr_status do_own_work(gr_shm *s, const gr_what *what)
 {
+    const gr_dtype dtype = (gr_dtype)what->dtype;
+    own_work w = { .s = s, .what = what, .n = what->n_elem / (size_t)s->pg.size };
+    size_t end;
+
     for (int r = 0; r < s->pg.size; r++)
         s->part[r] = s->parts + (size_t)r * s->part_stride + what->detail;
-    if (what->kind == GR_CALL_ALLREDUCE)
-        return reduce_share(s, what);
+    w.first = (size_t)s->pg.rank * w.n;
+    if (what->kind == GR_CALL_ALLREDUCE) {
+        GR_TRY(gr_reduce_pick(&w.reduce, dtype, (gr_reduce)what->op));
+        gr_share(what->n_elem, gr_dtype_bytes(dtype), s->pg.rank, s->pg.size, &w.first, &end);
+        w.n = end - w.first;
+    }
     if (what->kind == GR_CALL_REDUCE_SCATTER)
-        return reduce_own(s, what);
-    gather_shares(s, what);
+        GR_TRY(gr_fold_pick(&w.fold, dtype, (gr_reduce)what->op));
+    gr_pool_run(s->pg.pool, work_slice, &w, count_slices(&w));
     return GR_OK;
 }
 

@@ -25,7 +25,8 @@
  *     all-gather nothing is summed, and each rank copies the others' shares to itself.
  *
  *     (2) A rank reduces its share when all cards of that number are there, whenever it
- *         polls or waits, in the order of the numbers.
+ *         polls or waits, in the order of the numbers; with all threads that it lends the
+ *         group (pg.pool), since whoever sums an element gets the same bits.
  *     (3) After finish nobody reads or writes that stretch, nor the cards of that number:
  *         the ring of GR_MAX_COLLS cards may be used again. (With own_only, after the finish of
  *         the next one without it.)
