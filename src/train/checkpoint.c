@@ -104,7 +104,7 @@ static gr_status describe_kernels(const gr_trainer *t, gr_snapshot *snap)
 
 static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
 {
-    gr_text config = GR_TEXT_INIT, judge = GR_TEXT_INIT;
+    gr_text config = GR_TEXT_INIT, found = GR_TEXT_INIT, judge = GR_TEXT_INIT;
 
     GR_TRY(gr_snapshot_set(snap, GR_KEY_RECIPE, t->recipe->name));
     GR_TRY(set_number(snap, GR_KEY_RANKS, t->n_ranks));
@@ -114,6 +114,8 @@ static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
     GR_TRY(describe_kernels(t, snap));
     gr_train_options_record(&t->o, GR_RECORD_SAVE, &config);
     GR_TRY(set_text(snap, GR_KEY_CONFIG, &config));
+    gr_train_options_found(&t->o, &found);
+    GR_TRY(set_text(snap, GR_KEY_FOUND, &found));
     gr_judge_print(&t->judge, &judge);
     return set_text(snap, GR_KEY_JUDGE, &judge);
 }

@@ -15,6 +15,7 @@
 
 #define GR_KEY_RECIPE   "train.recipe"
 #define GR_KEY_CONFIG   "train.config" /* the settings, resolved */
+#define GR_KEY_FOUND    "train.found"  /* which of them the data said */
 #define GR_KEY_RANKS    "train.n_ranks"
 #define GR_KEY_DEVICE   "train.device"
 #define GR_KEY_KERNELS  "train.kernels" /* chosen by measuring; may be empty */

@@ -172,8 +172,10 @@ static gr_status keep_found(gr_trainer *t)
     for (int i = 0; i < t->view.n_found; i++) {
         const gr_found *f = &t->view.found[i];
 
-        if (gr_settings_slot(t->o.settings, f->key)->origin.kind <= GR_FROM_DEFAULT)
+        if (gr_settings_slot(t->o.settings, f->key)->origin.kind <= GR_FROM_DEFAULT) {
             GR_TRY(gr_settings_put_key(t->o.settings, f->key, f->value, GR_FROM_RECIPE));
+            gr_settings_slot(t->o.settings, f->key)->is_found = true;
+        }
     }
     return GR_OK;
 }

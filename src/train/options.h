@@ -187,6 +187,12 @@ void gr_train_options_record(const gr_train_options *o, gr_record what, gr_text 
 gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe, const char *saved,
                                   bool trains, int argc, char **argv) GR_MUST_CHECK;
 
+/* The settings whose values the recipe found in the data, a name a line: a checkpoint keeps them,
+ * and config.yaml has them as comments, since it may be used with other data. */
+void gr_train_options_found(const gr_train_options *o, gr_text *out);
+/* Those of a checkpoint again, where its value still holds. */
+void gr_train_options_mark_found(gr_train_options *o, const char *names);
+
 /* Rows by group, as --help shows them, with the values that *o has. */
 void gr_train_options_help(const gr_train_options *o, gr_text *out);
 /* `gradus help keys`: every name that is understood, and what it means. */

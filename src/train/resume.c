@@ -163,6 +163,7 @@ static gr_status take_settings(gr_trainer *t)
 {
     const char *recipe = gr_snapshot_get(t->resumed, GR_KEY_RECIPE);
     const char *config = gr_snapshot_get(t->resumed, GR_KEY_CONFIG);
+    const char *found = gr_snapshot_get(t->resumed, GR_KEY_FOUND);
     bool trains = t->task == GR_TASK_TRAIN;
 
     if (trains && gr_trainer_has_weights_only(t))
@@ -179,7 +180,10 @@ static gr_status take_settings(gr_trainer *t)
                        GR_KEY_CONFIG);
     if (strcmp(recipe, t->recipe->name) != 0)
         return gr_fail(GR_ERR_ARG, "the run is of recipe '%s', not '%s'", recipe, t->recipe->name);
-    return gr_train_options_resume(&t->o, t->recipe, config, trains, t->argc, t->argv);
+    GR_TRY(gr_train_options_resume(&t->o, t->recipe, config, trains, t->argc, t->argv));
+    if (found)
+        gr_train_options_mark_found(&t->o, found);
+    return GR_OK;
 }
 
 gr_status gr_trainer_load(gr_trainer *t)

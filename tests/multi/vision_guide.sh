@@ -80,7 +80,24 @@ gradus test --checkpoint named --device cpu --dataset.test_path away/train --out
     >named3.txt 2>&1 || fail "test without the training data"
 mv away pics && mv pics/train/cow pics/train/aphid
 ! gradus train --resume named --device cpu --epochs 2 >named4.txt 2>&1 || fail "other classes by now"
-says named4.txt "the class 'aphid' is not among the 3 of the training data"
+says named4.txt "the checkpoint's setting 'dataset.classes': the data have a class 'aphid', which is none of these 3"
+# Its config.yaml begins a run with other data: what was found in the first ones is no setting. A
+# run that was resumed writes it alike.
+gradus train --config named/config.yaml --device cpu --output_dir aphids >aphids.txt 2>&1 ||
+    fail "config.yaml with other data"
+says aphids/config.yaml '^  # classes: \["ant", "aphid", "bee"\] # found in the data$'
+says aphids/config.yaml '^    # num_classes: 3 # found in the data$'
+gradus train --resume aphids --device cpu --epochs 2 >aphids2.txt 2>&1 || fail "a resumed run"
+says aphids/config.yaml '^  # classes: \["ant", "aphid", "bee"\] # found in the data$'
+gradus predict --checkpoint aphids --device cpu --input other --output aphids_out >aphids3.txt 2>&1 ||
+    fail "prediction after a resumed run"
+[ "$(head -1 aphids_out/predictions.csv)" = index,file,class,name,ant,aphid,bee ] ||
+    fail "a resumed run has forgotten its classes"
+# What somebody has set stays one, there and from the checkpoint.
+gradus train --resume aphids --device cpu --epochs 3 --dataset.classes ant,aphid,bee >aphids4.txt 2>&1 ||
+    fail "classes by flag"
+gradus train --resume aphids --device cpu --epochs 4 >aphids5.txt 2>&1 || fail "classes of a checkpoint"
+says aphids/config.yaml '^  classes: \["ant", "aphid", "bee"\]$'
 
 NPROC=2 TASK=check ./run_ddp.sh "${small[@]}" --output_dir checked >script.txt 2>&1 ||
     fail "run_ddp.sh"

@@ -177,7 +177,9 @@ static void classes(void)
 
     snprintf(yaml, sizeof(yaml),
              "model: {name: mlp}\ndataset: {root_dir: '%s/classes', classes: [cat, fox]}", root);
-    GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_FORMAT, "the class 'dog'");
+    GR_CHECK_FAILS(recipe_try(&r, "vision", yaml, &training), GR_ERR_ARG,
+                   "test.yaml:2: 'dataset.classes': the data have a class 'dog', which is none of "
+                   "these 2; leave this setting out");
     recipe_close(&r);
     snprintf(yaml, sizeof(yaml),
              "model: {name: mlp}\ndataset: {root_dir: '%s/classes', classes: [cat, cat]}", root);

@@ -118,6 +118,43 @@ done:
     return st;
 }
 
+static bool has_class(const gr_dataset *set, const char *name)
+{
+    for (int c = 0; c < gr_dataset_n_classes(set); c++)
+        if (strcmp(gr_dataset_class_name(set, c), name) == 0)
+            return true;
+    return false;
+}
+
+/* The same, numbered by dataset.classes if that is given. It may be that of other data, in a file
+ * that is used again: then it is the setting that is wrong, and not the data. */
+static gr_status open_listed(gr_vision *v, gr_split split)
+{
+    gr_dataset **out = &v->parts[split].whole;
+    gr_status st = open_whole(v, split, v->classes);
+    char why[1024], other[256] = "";
+
+    if (st != GR_ERR_FORMAT || !v->classes)
+        return st;
+    snprintf(why, sizeof(why), "%s", gr_error_message());
+    if (open_whole(v, split, NULL) == GR_OK) {
+        for (int c = 0; c < gr_dataset_n_classes(*out) && !*other; c++) {
+            const char *name = gr_dataset_class_name(*out, c);
+
+            if (name && !has_class(v->classes, name))
+                snprintf(other, sizeof(other), "%s", name);
+        }
+        gr_dataset_destroy(*out);
+    }
+    *out = NULL;
+    if (!*other)
+        return gr_fail(st, "%s", why);
+    return gr_settings_fail(v->s, "dataset.classes",
+                            "the data have a class '%s', which is none of these %d; leave this "
+                            "setting out to train anew on other data",
+                            other, gr_dataset_n_classes(v->classes));
+}
+
 static void use_whole(gr_vision_part *p)
 {
     p->set = p->whole;
@@ -265,7 +302,7 @@ static gr_status open_for_training(gr_vision *v, const gr_recipe_config *config)
     gr_vision_part *train = &v->parts[GR_SPLIT_TRAIN], *valid = &v->parts[GR_SPLIT_VALID];
     bool own_valid = gr_settings_text(v->s, "dataset.valid_path") != NULL;
 
-    GR_TRY(open_whole(v, GR_SPLIT_TRAIN, v->classes));
+    GR_TRY(open_listed(v, GR_SPLIT_TRAIN));
     use_whole(train);
     if (own_valid && is_divided(v))
         return gr_settings_fail(v->s, "dataset.valid_path",
@@ -294,12 +331,15 @@ static gr_status open_for_test(gr_vision *v, const gr_recipe_config *config)
     const gr_dataset *classes = v->classes;
 
     if (can_train(v) && (divided || !classes)) {
-        GR_TRY(open_whole(v, GR_SPLIT_TRAIN, classes));
+        GR_TRY(open_listed(v, GR_SPLIT_TRAIN));
         classes = v->parts[GR_SPLIT_TRAIN].whole;
         if (divided)
             return open_divided(v, config);
     }
-    GR_TRY(open_whole(v, GR_SPLIT_TEST, classes));
+    if (classes == v->classes)
+        GR_TRY(open_listed(v, GR_SPLIT_TEST));
+    else
+        GR_TRY(open_whole(v, GR_SPLIT_TEST, classes));
     use_whole(&v->parts[GR_SPLIT_TEST]);
     return GR_OK;
 }

@@ -124,9 +124,12 @@ static void add_group(const gr_train_options *o, const char *above, size_t n_abo
             continue;
         n = strcspn(rest, ".");
         if (rest[n] == '\0') {
-            gr_text_addf(out, "%*s%s%s: ", indent, "", is_preset(o, i) ? "# " : "", rest);
+            bool is_found = o->settings->slots[i].is_found;
+
+            gr_text_addf(out, "%*s%s%s: ", indent, "", is_preset(o, i) || is_found ? "# " : "",
+                         rest);
             add_slot(o, i, GR_FORM_YAML, out);
-            gr_text_add(out, "\n");
+            gr_text_add(out, is_found ? " # found in the data\n" : "\n");
         } else if (!was_before(o, i, n_above + n)) {
             gr_text_addf(out, "%*s%.*s:\n", indent, "", (int)n, rest);
             add_group(o, key, n_above + n + 1, indent + 2, out);
@@ -147,6 +150,26 @@ void gr_train_options_record(const gr_train_options *o, gr_record what, gr_text 
         add_slot(o, i, GR_FORM_LINE, out);
         gr_text_add(out, "\n");
     }
+}
+
+void gr_train_options_found(const gr_train_options *o, gr_text *out)
+{
+    for (int i = 0; i < o->settings->n_slots; i++)
+        if (o->settings->slots[i].is_found)
+            gr_text_addf(out, "%s\n", key_of(o, i));
+}
+
+void gr_train_options_mark_found(gr_train_options *o, const char *names)
+{
+    for (; *names; names += strcspn(names, "\n"), names += *names == '\n')
+        for (int i = 0; i < o->settings->n_slots; i++) {
+            gr_slot *slot = &o->settings->slots[i];
+            size_t n = strlen(slot->key->name);
+
+            if (slot->origin.kind == GR_FROM_SAVED && strncmp(names, slot->key->name, n) == 0 &&
+                names[n] == '\n')
+                slot->is_found = true;
+        }
 }
 
 gr_status gr_train_options_check_fixed(const gr_train_options *was, const gr_train_options *now)

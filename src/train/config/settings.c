@@ -215,6 +215,7 @@ gr_status gr_settings_put(gr_settings *s, const gr_way *way, const gr_tree *t,
         return GR_OK; /* null leaves the default */
     slot->value = v;
     slot->origin = *from;
+    slot->is_found = false;
     return GR_OK;
 }
 

@@ -42,6 +42,8 @@ typedef struct gr_slot {
     uint32_t hash; /* of its name */
     gr_origin origin;
     gr_setting value;
+    bool is_found; /* the recipe took the value from the data: it is that of a run and its
+                      checkpoints, and nobody's wish for another one */
 } gr_slot;
 
 /* A way to a slot. */
