@@ -8,6 +8,7 @@
  *   speed_up  of two networks whose steps took turns; and of their nodes' fastest runs, in which a
  *             core that is slow for a moment shows only if it is slow every time.
  */
+#include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "op/flops.h"
@@ -158,13 +159,13 @@ static void print_parts(const gr_bench_run *b, const double *own, int64_t n, dou
             mean, longest - mean, step_ms - longest, 100 * (1 - longest / step_ms));
 }
 
-/* What ranks lose by training together. Nothing is known of an exchange between GPUs. */
+/* What ranks lose by training together. On GPUs they only queue it, which says nothing. */
 static gr_status tell_parts(gr_bench_run *b, const times *t)
 {
     gr_status st;
     double *all;
 
-    if (gr_pg_size(b->pg) == 1 || gr_pg_busy_ns(b->pg) == 0)
+    if (gr_pg_size(b->pg) == 1 || !gr_step_device(b->step)->ops->is_host)
         return GR_OK;
     all = gr_calloc((size_t)gr_pg_size(b->pg) * (size_t)t->n_own, sizeof(*all));
     if (!all)
