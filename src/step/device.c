@@ -195,8 +195,6 @@ void gr_step_close_device(gr_step *s)
 {
     if (s->group != s->c.pg)
         gr_pg_destroy(s->group);
-    else if (s->group && s->group->pool == s->pool)
-        s->group->pool = NULL;
     gr_pool_destroy(s->pool);
     if (s->device)
         s->device->ops->close(s->device);

@@ -59,7 +59,7 @@ gr_status gr_step_profile(gr_step *s, const gr_named *feeds, int n_feeds, int n_
     gr_run r;
 
     GR_TRY(begin_nodes(s, feeds, n_feeds, &plan, &r));
-    return gr_plan_profile(plan, &r, n_runs, out);
+    return gr_step_end_run(s, gr_plan_profile(plan, &r, n_runs, out));
 }
 
 gr_status gr_step_n_nodes(gr_step *s, const gr_named *feeds, int n_feeds, int *out)
@@ -69,6 +69,20 @@ gr_status gr_step_n_nodes(gr_step *s, const gr_named *feeds, int n_feeds, int *o
 
     GR_TRY(begin_nodes(s, feeds, n_feeds, &plan, &r));
     *out = gr_plan_n_nodes(plan);
+    return gr_step_end_run(s, GR_OK);
+}
+
+static gr_status time_nodes(gr_device *device, gr_plan *plan, const gr_run *r, int64_t *least_ns)
+{
+    GR_TRY(gr_plan_begin_nodes(plan, r));
+    for (int i = 0; i < gr_plan_n_nodes(plan); i++) {
+        int64_t from_ns = gr_now_ns(), ns;
+
+        GR_TRY(gr_plan_run_node(plan, r, i));
+        GR_TRY(device->ops->sync(device));
+        ns = gr_now_ns() - from_ns;
+        least_ns[i] = ns < least_ns[i] ? ns : least_ns[i];
+    }
     return GR_OK;
 }
 
@@ -78,14 +92,5 @@ gr_status gr_step_time_nodes(gr_step *s, const gr_named *feeds, int n_feeds, int
     gr_run r;
 
     GR_TRY(begin_nodes(s, feeds, n_feeds, &plan, &r));
-    GR_TRY(gr_plan_begin_nodes(plan, &r));
-    for (int i = 0; i < gr_plan_n_nodes(plan); i++) {
-        int64_t from_ns = gr_now_ns(), ns;
-
-        GR_TRY(gr_plan_run_node(plan, &r, i));
-        GR_TRY(s->device->ops->sync(s->device));
-        ns = gr_now_ns() - from_ns;
-        least_ns[i] = ns < least_ns[i] ? ns : least_ns[i];
-    }
-    return GR_OK;
+    return gr_step_end_run(s, time_nodes(s->device, plan, &r, least_ns));
 }

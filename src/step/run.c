@@ -108,7 +108,7 @@ gr_status gr_step_begin_run(gr_step *s, gr_entry *e, const gr_named *feeds, int 
     if (gr_step_is_host(s) && gr_pg_size(s->group) > 1 && gr_role_trains(e->role)) {
         r->poll = poll_group;
         r->poll_arg = s->group;
-        s->group->pool = s->pool; /* between nodes its threads have nothing to do */
+        s->group->pool = s->pool; /* until the end of the run: between nodes it is idle */
         s->group->agreed_name = "the learning rate";
         s->group->agreed = e->role == GR_ROLE_MICRO ? 0 : lr; /* there it does not count */
     }
@@ -118,6 +118,8 @@ gr_status gr_step_begin_run(gr_step *s, gr_entry *e, const gr_named *feeds, int 
 
 gr_status gr_step_end_run(gr_step *s, gr_status st)
 {
+    if (s->group)
+        s->group->pool = NULL;
     return gr_step_is_host(s) ? take_fault(s, st) : st;
 }
 
