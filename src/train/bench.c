@@ -266,14 +266,15 @@ static gr_status run(bench *b)
 
 gr_status gr_bench(const gr_command *c)
 {
+    const gr_bench_model *model = NULL;
     gr_error error;
     gr_status st;
     bench b;
 
     if (c->argc > 0 && strcmp(c->argv[0], "comm") == 0)
         return gr_bench_comm(c);
-    GR_TRY(find_model(c, &b.model));
-    set_defaults(&b, c, b.model);
+    GR_TRY(find_model(c, &model));
+    set_defaults(&b, c, model);
     GR_TRY(parse(&b));
     st = run(&b);
     if (st != GR_OK && st != GR_ERR_PEER)
