@@ -60,7 +60,7 @@ static void set_defaults(bench *b, const gr_command *c, const gr_bench_model *m)
     *b = (bench){ .command = c,
                   .model = m,
                   .batch = m->batch,
-                  .steps = 30 * m->stretch,
+                  .steps = (int64_t)30 * m->stretch,
                   .accumulate = 1,
                   .starts = 5,
                   .device = "auto",

@@ -143,7 +143,7 @@ int main(void)
     }
     world_transport("shm");
     for (int r = 1; r < 4; r++) { /* shares of 1.1 MB and a bit, which threads part */
-        plan p = { .n_elem = 17001 * LINE * (size_t)ranks[r], .n_threads = 3 };
+        plan p = { .n_elem = (size_t)17001 * LINE * (size_t)ranks[r], .n_threads = 3 };
 
         world_run(ranks[r], rank_main, &p);
     }
