@@ -84,17 +84,19 @@ void gr_bench_help(gr_text *out)
     gr_bench_comm_help(out);
 }
 
-static gr_status find_model(const gr_command *c, const gr_bench_model **out)
+static const gr_bench_model *find_model(const gr_command *c)
+{
+    return c->argc > 1 && strcmp(c->argv[0], "step") == 0 ? gr_bench_find(c->argv[1]) : NULL;
+}
+
+static gr_status refuse_model(const gr_command *c)
 {
     if (c->argc < 1 || strcmp(c->argv[0], "step") != 0)
         return gr_fail(
             GR_ERR_ARG,
             "what to measure is missing: 'gradus bench step MODEL' or 'gradus bench comm'");
-    *out = c->argc > 1 ? gr_bench_find(c->argv[1]) : NULL;
-    if (!*out)
-        return gr_fail(GR_ERR_ARG, "'%s' is no model to measure; 'gradus help bench' lists them",
-                       c->argc > 1 ? c->argv[1] : "");
-    return GR_OK;
+    return gr_fail(GR_ERR_ARG, "'%s' is no model to measure; 'gradus help bench' lists them",
+                   c->argc > 1 ? c->argv[1] : "");
 }
 
 static gr_status parse(bench *b)
@@ -266,14 +268,15 @@ static gr_status run(bench *b)
 
 gr_status gr_bench(const gr_command *c)
 {
-    const gr_bench_model *model = NULL;
+    const gr_bench_model *model = find_model(c);
     gr_error error;
     gr_status st;
     bench b;
 
     if (c->argc > 0 && strcmp(c->argv[0], "comm") == 0)
         return gr_bench_comm(c);
-    GR_TRY(find_model(c, &model));
+    if (!model)
+        return refuse_model(c);
     set_defaults(&b, c, model);
     GR_TRY(parse(&b));
     st = run(&b);
