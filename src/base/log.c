@@ -42,6 +42,7 @@ static const char level_letters[] = { 'E', 'W', 'I', 'D' };
 #define N_LEVELS ((int)(sizeof(level_names) / sizeof(level_names[0])))
 
 static int log_rank;
+static bool is_set_up;
 static _Atomic int log_file = -1;
 static gr_log_level levels[GR_LOG_AREA_COUNT] = {
 #define X(id, name) GR_LEVEL_INFO,
@@ -106,6 +107,7 @@ gr_status gr_log_setup(int rank)
     const char *word = getenv("GR_LOG"), *nccl = getenv("NCCL_DEBUG");
 
     log_rank = rank;
+    is_set_up = true;
     for (int i = 0; i < GR_LOG_AREA_COUNT; i++)
         levels[i] = rank == 0 ? GR_LEVEL_INFO : GR_LEVEL_WARN;
     /* Who looks for trouble with NCCL's own variable means us, too. */
@@ -120,6 +122,11 @@ gr_status gr_log_setup(int rank)
         word += *word == ',';
     }
     return GR_OK;
+}
+
+gr_status gr_log_open(int rank)
+{
+    return is_set_up ? GR_OK : gr_log_setup(rank);
 }
 
 void gr_log_set_level(gr_log_level level)

@@ -46,6 +46,8 @@ typedef enum gr_log_level {
 
 /* Reads GR_LOG; a wrong word is GR_ERR_ARG and names the known ones. */
 gr_status gr_log_setup(int rank) GR_MUST_CHECK;
+/* The same unless that was done: for groups of programs that know nothing of logs. */
+gr_status gr_log_open(int rank) GR_MUST_CHECK;
 /* A level for all areas on all ranks, over gr_log_setup(); GR_LOG wins over it. */
 void gr_log_set_level(gr_log_level level);
 /*

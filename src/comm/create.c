@@ -94,6 +94,7 @@ gr_status gr_pg_create(gr_pg **out, const gr_pg_config *given)
     if (!config.transport && suits_mpi())
         return create_mpi(out, &config);
     GR_TRY(gr_job_from_env(&job));
+    GR_TRY(gr_log_open(job.rank));
     if (job.n_ranks > MAX_RANKS)
         return too_many(job.n_ranks);
     if (job.n_ranks == 1)

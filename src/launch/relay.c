@@ -77,17 +77,20 @@ static int write_all(int fd, const char *mem, size_t n)
     return 0;
 }
 
-/* Whoever read our output may be gone, which is no news, or there may be no room for it; the
- * ranks go on all the same. */
+/* Whoever read our output may be gone, or there may be no room for it: the ranks go on all the
+ * same, and it is said once. */
 static void pass_on(relay *r, int fd, const char *mem, size_t n)
 {
     int error = write_all(fd, mem, n);
 
-    if (error == 0 || error == EPIPE || r->broken || fd == STDERR_FILENO)
+    if (error == 0 || r->broken || fd == STDERR_FILENO)
         return;
     r->broken = true;
-    gr_log(LAUNCH, WARN, "cannot write the ranks' output: %s; they go on without it",
-           strerror(error));
+    if (error == EPIPE)
+        gr_log(LAUNCH, WARN, "nobody reads the ranks' output any more; they go on without it");
+    else
+        gr_log(LAUNCH, WARN, "cannot write the ranks' output: %s; they go on without it",
+               strerror(error));
 }
 
 static void remember(worker_tail *t, const char *mem, size_t n)

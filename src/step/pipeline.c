@@ -52,9 +52,22 @@ static bool always(const build *b)
     return true;
 }
 
+/* The user's function may fail with a code alone, and must not be blamed with an older message. */
+static gr_status call_trace(build *b)
+{
+    const gr_error silence = { .status = GR_ERR_ARG };
+    gr_status st;
+
+    GR_IGNORE(gr_error_raise(&silence));
+    st = b->s->c.trace(b->g, b->s->c.user);
+    if (st != GR_OK && !*gr_error_message())
+        return gr_fail(st, "the trace function returned '%s'", gr_status_text(st));
+    return st;
+}
+
 static gr_status trace(build *b)
 {
-    GR_TRY(b->s->c.trace(b->g, b->s->c.user));
+    GR_TRY(call_trace(b));
     GR_TRY(gr_graph_status(b->g));
     if (b->g->block_depth > 0)
         return gr_fail(GR_ERR_ARG, "block '%s' was begun and not ended",

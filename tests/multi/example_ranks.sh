@@ -8,6 +8,11 @@ example=$(dirname "$GR_BIN")/examples/train_mlp
 for n in 1 3; do
     "$GR_BIN/gradrun" --nproc-per-node "$n" "$example" | diff "$GR_SOURCE/examples/train_mlp.expected" -
 done
+# Its log lines, too, are each rank's.
+GR_COMM=tcp GR_LOG=comm:info "$GR_BIN/gradrun" --nproc-per-node 2 "$example" 2>log.txt >out.txt
+for r in 0 1; do
+    grep -Eq " I r$r COMM .*rank $r of 2" log.txt || { cat log.txt; exit 1; }
+done
 for n in 1 2 3 4; do
     "$GR_BIN/gradrun" --nproc-per-node "$n" "$(dirname "$example")/token_budget" |
         diff "$GR_SOURCE/examples/token_budget.expected" -

@@ -53,6 +53,9 @@ chmod +x gradus
 "$GR_BIN/gradrun" --nproc-per-node 2 sh -c 'echo x; touch "ended$RANK"' >&- 2> err.txt ||
     fail "a closed stdout: $(cat err.txt)"
 [ -e ended0 ] && [ -e ended1 ] || fail "the ranks did not end well without a stdout"
+# So it is when a reader leaves.
+"$GR_BIN/gradrun" --nproc-per-node 2 seq 100000 2> err.txt | head -1 > first.txt || true
+[ "$(grep -c "nobody reads the ranks' output any more" err.txt)" = 1 ] || fail "a reader that left"
 rc=0
 "$GR_BIN/gradrun" --nproc-pernode 2 true 2> err.txt || rc=$?
 [ $rc = 2 ] && grep -q 'nproc-per-node' err.txt || fail "a wrong option gave $rc: $(cat err.txt)"

@@ -3,6 +3,7 @@
  * or parameters, shared gradients, tied weights under amp, bad data, plans that do not fit.
  */
 #include <pthread.h>
+#include <string.h>
 
 #include "check.h"
 #include "gradus/gradus.h"
@@ -387,8 +388,30 @@ static void test_norm_outlives_evaluation(void)
     gr_step_destroy(s);
 }
 
+static gr_status trace_code_alone(gr_graph *g, void *user)
+{
+    (void)user;
+    GR_CHECK(gr_input(g, "x") != NULL);
+    return GR_ERR_IO;
+}
+
+/* A message that an earlier call left is not that of a trace which says nothing. */
+static void test_trace_with_a_code_alone(void)
+{
+    float x = 1;
+    gr_named feed = { "x", GR_F32, GR_SHAPE(1), &x };
+    gr_step *s = open_step(trace_code_alone, defaults);
+
+    GR_CHECK(gr_step_read(s, "an older message", (gr_vec){ &x, 1, GR_F32 }) != GR_OK);
+    GR_CHECK(gr_step_train(s, &feed, 1, 0.1) == GR_ERR_IO);
+    GR_CHECK(strstr(gr_error_message(), "the trace function returned") != NULL);
+    GR_CHECK(strstr(gr_error_message(), "older") == NULL);
+    gr_step_destroy(s);
+}
+
 int main(void)
 {
+    test_trace_with_a_code_alone();
     test_outputs_keep_their_value();
     test_bad_data_changes_nothing(1);
     test_bad_data_changes_nothing(2);

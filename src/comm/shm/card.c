@@ -75,8 +75,13 @@ void shm_describe_peer(gr_shm *s, int rank, char *text, size_t n_bytes)
     }
     if (waits != 0) {
         card = shm_goal_card(r, (shm_goal_kind)((waits - 1) % 3), atom64_get(&r->waits_for));
-        snprintf(text, n_bytes, "rank %d (it waits in %s)", rank,
-                 gr_what_text(&card->what, card->label, what, sizeof(what)));
+        gr_what_text(&card->what, card->label, what, sizeof(what));
+        if (s->pids && is_stopped(s->pids[rank]))
+            snprintf(text, n_bytes,
+                     "rank %d (process %d, stopped by a signal while it waits in %s)", rank,
+                     s->pids[rank], what);
+        else
+            snprintf(text, n_bytes, "rank %d (it waits in %s)", rank, what);
         return;
     }
     card = shm_goal_card(r, (shm_goal_kind)(last % 4 % 3), last / 4);
