@@ -17,7 +17,7 @@ fail() {
 
 n=0
 cd "$top/here"
-for source in $(cd "$GR_SOURCE/tests" && grep -l 'gr_test_scratch()' */test_*.c); do
+for source in $(cd "$GR_SOURCE/tests" && grep -lE '(gr_test_scratch|pictures_begin)\(\)' */test_*.c); do
     name=test_${source%%/*}_${source#*/test_}
     rc=0
     "$build/tests/${name%.c}" >"$top/out" 2>&1 || rc=$?
