@@ -61,7 +61,15 @@ static void say_what(const gr_pg *pg)
 
 static gr_status create_mpi(gr_pg **out, const gr_pg_config *config)
 {
+    gr_status st;
+
     GR_TRY(gr_wrap(gr_mpi_create(out, config), "transport 'mpi'"));
+    st = gr_log_open((*out)->rank); /* which nobody knew before */
+    if (st != GR_OK) {
+        gr_pg_destroy(*out);
+        *out = NULL;
+        return st;
+    }
     say_what(*out);
     return GR_OK;
 }
