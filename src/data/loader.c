@@ -64,7 +64,8 @@ static gr_status make_slot(gr_loader *l, gr_loader_slot *s)
     }
     s->index = gr_calloc(n_max + 1, sizeof(*s->index));
     s->failed = gr_calloc(n_max + 1, sizeof(*s->failed));
-    return s->index && s->failed ? GR_OK : GR_ERR_NOMEM;
+    s->skipped = gr_calloc(n_max + 1, sizeof(*s->skipped));
+    return s->index && s->failed && s->skipped ? GR_OK : GR_ERR_NOMEM;
 }
 
 static gr_status make_memory(gr_loader *l)
@@ -88,6 +89,7 @@ static void free_memory(gr_loader *l)
         block_free(l, l->slots[i].block);
         gr_free(l->slots[i].index);
         gr_free(l->slots[i].failed);
+        gr_free(l->slots[i].skipped);
     }
     for (int i = 0; l->epochs && i < l->n_epochs; i++)
         gr_order_fini(&l->epochs[i].order);
@@ -291,12 +293,27 @@ static void drop_failed(const gr_loader *l, gr_loader_slot *s)
     s->out.n = n;
 }
 
+/* Which samples did not load, and what the first ones said. */
+static void list_skipped(gr_loader_slot *s)
+{
+    const int64_t *index = s->epoch->order.index + s->first;
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < s->n_all && n < s->out.n_skipped; i++)
+        if (s->failed[i])
+            s->skipped[n++] = index[i];
+    s->out.skipped = s->skipped;
+    s->out.n_notes = s->notes.n;
+    for (int k = 0; k < s->notes.n; k++)
+        s->out.notes[k] = s->notes.error[k].text;
+}
+
 static void hand_out(gr_loader *l, gr_loader_slot *s, int64_t wait_ns)
 {
+    list_skipped(s);
     if (l->c.policy == GR_LOAD_DROP && s->out.n_skipped > 0)
         drop_failed(l, s);
     s->out.index = s->index;
-    s->out.skip_text = s->out.n_skipped > 0 ? s->error.text : "";
     s->out.wait_ns = wait_ns;
     l->holds = true;
     l->stats.n_batches++;
@@ -317,7 +334,7 @@ gr_status gr_loader_next(gr_loader *l, const gr_loaded **out)
         release(l);
     s = wait_for_batch(l);
     if (s && s->is_fatal) {
-        st = gr_error_raise(&s->error);
+        st = gr_error_raise(&s->notes.error[0]);
     } else if (s) {
         hand_out(l, s, gr_now_ns() - began);
         *out = &s->out;

@@ -28,6 +28,7 @@ extern "C" {
 #define GR_LOADER_MAX_FIELDS   16
 #define GR_LOADER_MAX_WORKERS  256
 #define GR_LOADER_MAX_PREFETCH 1024
+#define GR_LOADER_NOTES        5 /* samples of a batch that did not load, with their words */
 
 typedef struct gr_load_item {
     int64_t epoch, index;
@@ -80,8 +81,10 @@ typedef struct gr_loaded {
     const int64_t *index;            /* of the n samples that are in it */
     void *mem[GR_LOADER_MAX_FIELDS]; /* n samples of each field, one after the other */
     int64_t n_skipped;               /* samples that did not load */
-    const char *skip_text;           /* about the first of them; "" */
-    int64_t wait_ns;                 /* how long the caller waited for it */
+    const int64_t *skipped;          /* their indices, in the order of the batch */
+    int n_notes;                     /* what the first ones of them said: which file, and why */
+    const char *notes[GR_LOADER_NOTES];
+    int64_t wait_ns; /* how long the caller waited for it */
 } gr_loaded;
 
 typedef struct gr_loader_stats {

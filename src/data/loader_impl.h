@@ -31,17 +31,24 @@ typedef struct gr_loader_epoch {
     int n_users; /* slots, and one for being current */
 } gr_loader_epoch;
 
+/* The places with the lowest numbers that did not load, in their order. */
+typedef struct gr_loader_notes {
+    int n;
+    int64_t at[GR_LOADER_NOTES];
+    gr_error error[GR_LOADER_NOTES]; /* what happened there */
+} gr_loader_notes;
+
 typedef struct gr_loader_slot {
     gr_loaded out;
-    void *block;    /* owned: the memory of all fields */
-    int64_t *index; /* owned: of the samples that were loaded */
-    bool *failed;   /* owned: places to be dropped */
+    void *block;      /* owned: the memory of all fields */
+    int64_t *index;   /* owned: of the samples that were loaded */
+    bool *failed;     /* owned: places whose own sample did not load */
+    int64_t *skipped; /* owned: those samples, when the batch is handed out */
     gr_loader_epoch *epoch;
     int64_t first;                      /* place of its first sample in the epoch's order */
     int64_t n_all, n_claimed, n_loaded; /* samples */
-    bool is_fatal;                      /* `error` is to be raised */
-    int64_t error_at;                   /* the first place that did not load */
-    gr_error error;                     /* what happened there */
+    bool is_fatal;                      /* the first note is to be raised */
+    gr_loader_notes notes;
 } gr_loader_slot;
 
 struct gr_loader {

@@ -83,7 +83,7 @@ static void fill_slot(gr_loader *l, gr_loader_slot *s)
     s->n_all = n;
     s->n_claimed = s->n_loaded = 0;
     s->is_fatal = false;
-    s->error_at = -1;
+    s->notes.n = 0;
     memcpy(s->index, o->index + s->first, (size_t)n * sizeof(*s->index));
     memset(s->failed, 0, (size_t)n * sizeof(*s->failed));
 }
@@ -94,7 +94,8 @@ static void fill_failed(gr_loader *l, gr_loader_slot *s, gr_status st)
     s->n_all = s->n_claimed = s->n_loaded = 0;
     s->epoch = NULL;
     s->is_fatal = true;
-    gr_error_take(&s->error, st);
+    s->notes.n = 1;
+    gr_error_take(&s->notes.error[0], st);
     l->ended = true;
 }
 
@@ -147,8 +148,7 @@ typedef struct stretch {
     int worker;
     int64_t n_skipped;
     bool is_fatal;
-    int64_t error_at; /* -1: all is well */
-    gr_error error;   /* of error_at */
+    gr_loader_notes notes;
 } stretch;
 
 static gr_status load_one(gr_loader *l, const stretch *w, int64_t i, int64_t index)
@@ -172,20 +172,23 @@ static gr_status load_one(gr_loader *l, const stretch *w, int64_t i, int64_t ind
 
 static void note_failure(stretch *w, int64_t i, gr_status st)
 {
+    gr_loader_notes *notes = &w->notes;
+
+    w->slot->failed[i] = true;
     w->n_skipped++;
-    if (w->error_at >= 0)
+    if (notes->n == GR_LOADER_NOTES)
         return;
-    w->error_at = i;
-    gr_error_take(&w->error, st);
+    notes->at[notes->n] = i;
+    gr_error_take(&notes->error[notes->n++], st);
 }
 
 /* Nothing of the order loads: the first failure is told, and that it is not the only one. */
 static void note_hopeless(stretch *w, int64_t n_samples)
 {
     gr_status st =
-        gr_wrap(gr_error_raise(&w->error), "none of %" PRId64 " samples loads", n_samples);
+        gr_wrap(gr_error_raise(&w->notes.error[0]), "none of %" PRId64 " samples loads", n_samples);
 
-    gr_error_take(&w->error, st);
+    gr_error_take(&w->notes.error[0], st);
 }
 
 /* Place i did not load: the next ones of the order are tried, around its end too. Which one is
@@ -212,18 +215,32 @@ static void load_stretch(gr_loader *l, stretch *w)
         if (st == GR_OK)
             continue;
         note_failure(w, i, st);
-        if (l->c.policy == GR_LOAD_DROP) {
-            w->slot->failed[i] = true;
-            continue;
-        }
-        if (l->c.policy == GR_LOAD_REPLACE && replace(l, w, i))
+        if (l->c.policy == GR_LOAD_DROP || (l->c.policy == GR_LOAD_REPLACE && replace(l, w, i)))
             continue;
         w->is_fatal = true;
         return;
     }
 }
 
-/* The failure at the lowest place is the one that is told, whoever met it first. */
+/* The failures at the lowest places are those that are told, whoever met them first. A stretch
+ * lies as a whole before or behind any other. */
+static void merge_notes(gr_loader_notes *to, const gr_loader_notes *from)
+{
+    int before = 0, n_in, n_behind;
+
+    while (before < to->n && to->at[before] < from->at[0])
+        before++;
+    n_in = from->n < GR_LOADER_NOTES - before ? from->n : GR_LOADER_NOTES - before;
+    n_behind = to->n - before;
+    if (n_behind > GR_LOADER_NOTES - before - n_in)
+        n_behind = GR_LOADER_NOTES - before - n_in;
+    memmove(&to->at[before + n_in], &to->at[before], (size_t)n_behind * sizeof(to->at[0]));
+    memmove(&to->error[before + n_in], &to->error[before], (size_t)n_behind * sizeof(to->error[0]));
+    memcpy(&to->at[before], from->at, (size_t)n_in * sizeof(to->at[0]));
+    memcpy(&to->error[before], from->error, (size_t)n_in * sizeof(to->error[0]));
+    to->n = before + n_in + n_behind;
+}
+
 static void merge(gr_loader *l, const stretch *w, int64_t took_ns)
 {
     gr_loader_slot *s = w->slot;
@@ -231,10 +248,8 @@ static void merge(gr_loader *l, const stretch *w, int64_t took_ns)
     l->stats.load_ns += took_ns;
     s->out.n_skipped += w->n_skipped;
     s->is_fatal = s->is_fatal || w->is_fatal;
-    if (w->error_at >= 0 && (s->error_at < 0 || w->error_at < s->error_at)) {
-        s->error_at = w->error_at;
-        s->error = w->error;
-    }
+    if (w->notes.n > 0)
+        merge_notes(&s->notes, &w->notes);
     s->n_loaded += w->hi - w->lo;
     if (gr_loader_is_done(s))
         pthread_cond_signal(&l->ready);
@@ -251,7 +266,6 @@ static void claim(gr_loader *l, stretch *w)
     w->slot = s;
     w->lo = s->n_claimed;
     w->hi = s->n_claimed + n;
-    w->error_at = -1;
     s->n_claimed += n;
 }
 
@@ -274,6 +288,7 @@ static void work_on_claim(gr_loader *l, int worker)
 
     w.worker = worker;
     w.n_skipped = 0;
+    w.notes.n = 0;
     w.is_fatal = false;
     claim(l, &w);
     l->n_busy++;

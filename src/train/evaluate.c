@@ -108,7 +108,7 @@ gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction 
     double n;
 
     GR_TRY(gr_wrap(run_split(t, split, out), "prediction"));
-    n = (double)(gr_eval_count(t->size[split], t->rank, t->n_ranks) - t->feeds[split].n_skipped);
+    n = (double)(gr_eval_count(t->size[split], t->rank, t->n_ranks) - t->feeds[split].n_bad);
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &n, 1, GR_F64 }, GR_REDUCE_SUM));
     *n_samples = (int64_t)n;
     return GR_OK;

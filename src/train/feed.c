@@ -1,15 +1,21 @@
 /* Feeds: a recipe's samples through the loader. */
 #include "train/feed.h"
 
+#include "base/alloc.h"
 #include "base/log.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define TOLD 5 /* skips that are told one by one */
+#define TOLD GR_LOADER_NOTES /* skipped samples that are named */
 
 static const char *const split_names[GR_N_SPLITS] = { "training", "validation", "test",
                                                       "prediction" };
+
+const char *gr_split_name(gr_split split)
+{
+    return split_names[split];
+}
 
 static size_t field_bytes(const gr_field *f)
 {
@@ -78,6 +84,11 @@ gr_status gr_feed_open(gr_feed *f, const gr_feed_config *c)
     lc.end_epoch = c->end_epoch;
     lc.policy = !c->skips ? GR_LOAD_FAIL : trains ? GR_LOAD_REPLACE : GR_LOAD_DROP;
     lc.what = split_names[f->from.split];
+    if (c->skips) {
+        f->bad = gr_calloc((size_t)(c->n_samples / 8) + 1, 1);
+        if (!f->bad)
+            return GR_ERR_NOMEM;
+    }
     return gr_loader_create(&f->loader, &lc);
 }
 
@@ -85,18 +96,34 @@ void gr_feed_close(gr_feed *f)
 {
     gr_loader_destroy(f->loader);
     gr_order_source_destroy(f->order);
+    gr_free(f->bad);
     *f = (gr_feed){ 0 };
+}
+
+/* False: it was known. */
+static bool mark_bad(gr_feed *f, int64_t index)
+{
+    uint8_t *byte = &f->bad[index / 8], bit = (uint8_t)(1U << (index % 8));
+
+    if (*byte & bit)
+        return false;
+    *byte |= bit;
+    f->n_bad++;
+    return true;
 }
 
 /* P42: nothing is left out in silence. */
 static void tell_skips(gr_feed *f, const gr_loaded *b)
 {
-    bool told = f->n_skipped >= TOLD;
-
-    f->n_skipped += b->n_skipped;
-    if (b->n_skipped > 0 && !told)
-        gr_log(TRAIN, WARN, "left out (%" PRId64 " so far): %s%s", f->n_skipped, b->skip_text,
-               f->n_skipped >= TOLD ? "; more are counted and not told" : "");
+    for (int64_t k = 0; k < b->n_skipped; k++) {
+        if (!mark_bad(f, b->skipped[k]))
+            continue;
+        if (f->n_bad <= TOLD && k < b->n_notes)
+            gr_log(TRAIN, WARN, "left out: %s", b->notes[k]);
+        else if (f->n_bad == TOLD + 1)
+            gr_log(TRAIN, WARN, "more %s samples do not load: they are counted, not named",
+                   split_names[f->from.split]);
+    }
 }
 
 gr_status gr_feed_next(gr_feed *f, const gr_loaded **out)

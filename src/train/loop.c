@@ -227,6 +227,8 @@ static gr_status evaluate(gr_trainer *t)
 
     GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
     t->has_scores = true;
+    if (t->at < t->end)
+        GR_TRY(gr_trainer_count_skips(t, GR_SPLIT_VALID));
     judge(t);
     skip_time(t); /* this time was not training */
     if (!gr_trainer_writes(t))
@@ -323,6 +325,9 @@ static gr_status step_and_after(gr_trainer *t)
     else if (gr_trainer_writes(t) && gr_progress_due(&t->progress))
         show_progress(t, false);
     GR_TRY(advise(t));
+    /* The end of the run has a count of its own. */
+    if (gr_trainer_place(t, next) % t->steps_per_epoch == 0 && next < t->end)
+        GR_TRY(gr_trainer_count_skips(t, GR_SPLIT_TRAIN));
     if (evaluates_at(t, next))
         GR_TRY(evaluate(t));
     if (gr_trainer_saves_at(t, next) || (t->is_best && t->o.save_best)) {
@@ -338,6 +343,7 @@ static gr_status stop(gr_trainer *t, int signal)
 
     GR_TRY(gr_trainer_save(t));
     GR_TRY(gr_trainer_finish_saves(t));
+    GR_TRY(gr_trainer_sum_up_skips(t));
     gr_trainer_resume_command(t, 0, &command);
     gr_trainer_say(t, "Stopped by %s%s after step %" PRId64 " of %" PRId64 "; the state is saved.",
                    signal == GR_STOP_FILE ? "the file " : "SIG",
@@ -366,13 +372,10 @@ static void say_how_to_go_on(gr_trainer *t)
     gr_text_fini(&command);
 }
 
-static gr_status finish(gr_trainer *t)
+static void say_done(gr_trainer *t)
 {
     gr_text took = GR_TEXT_INIT, scores = GR_TEXT_INIT;
 
-    if (!t->has_scores && t->size[GR_SPLIT_VALID] > 0) /* nothing was left to train */
-        GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
-    GR_TRY(gr_trainer_finish_saves(t));
     gr_progress_time((double)(gr_now_ns() - t->pace.began_ns) * 1e-9, &took);
     if (t->size[GR_SPLIT_VALID] > 0) {
         gr_text_addf(&scores, ", on %" PRId64 " held-out sample%s: ", t->scores.n_samples,
@@ -387,10 +390,19 @@ static gr_status finish(gr_trainer *t)
         gr_trainer_say(t,
                        "%" PRId64 " of %" PRId64 " steps skipped: their gradients were not finite.",
                        t->stats.n_skipped, t->at);
-    gr_trainer_say(t, "Results: %s (config.yaml, metrics.jsonl, plots/, checkpoints/)", t->folder);
-    say_how_to_go_on(t);
     gr_text_fini(&scores);
     gr_text_fini(&took);
+}
+
+static gr_status finish(gr_trainer *t)
+{
+    if (!t->has_scores && t->size[GR_SPLIT_VALID] > 0) /* nothing was left to train */
+        GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
+    GR_TRY(gr_trainer_finish_saves(t));
+    say_done(t);
+    GR_TRY(gr_trainer_sum_up_skips(t));
+    gr_trainer_say(t, "Results: %s (config.yaml, metrics.jsonl, plots/, checkpoints/)", t->folder);
+    say_how_to_go_on(t);
     return gr_pg_barrier(t->pg); /* no rank leaves while rank 0 may still fail to save */
 }
 

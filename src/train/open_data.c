@@ -255,6 +255,7 @@ gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split)
                                    .view = &t->view,
                                    .split = split,
                                    .seed = (uint64_t)t->o.seed },
+                         .n_samples = t->size[split],
                          .device = t->o.pin_memory && !d->ops->is_host ? d : NULL,
                          .n_workers = t->n_workers,
                          .prefetch = (int)t->o.prefetch,

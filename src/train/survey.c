@@ -155,8 +155,6 @@ static gr_status share_broken(gr_trainer *t, const survey *s, int64_t n_broken)
 
 static gr_status look_at_split(gr_trainer *t, gr_pool *pool, survey *s, int64_t *n_broken)
 {
-    static const char *const names[GR_N_SPLITS] = { "training", "validation", "test",
-                                                    "prediction" };
     int64_t from_ns = gr_now_ns(), size = t->size[s->split];
     int64_t sums[2] = { 0 }; /* broken, loaded */
 
@@ -175,8 +173,8 @@ static gr_status look_at_split(gr_trainer *t, gr_pool *pool, survey *s, int64_t 
     gr_trainer_say(t,
                    "Data: %" PRId64 " %s samples, %s%" PRId64 " loaded, %" PRId64
                    " broken (%.1f s, %d thread%s on each rank)%s",
-                   size, names[s->split], t->recipe->inspect ? "all looked at, " : "", sums[1],
-                   sums[0], (double)(gr_now_ns() - from_ns) * 1e-9, gr_pool_size(pool),
+                   size, gr_split_name(s->split), t->recipe->inspect ? "all looked at, " : "",
+                   sums[1], sums[0], (double)(gr_now_ns() - from_ns) * 1e-9, gr_pool_size(pool),
                    gr_plural(gr_pool_size(pool)), sums[0] > 0 ? ":" : "");
     return sums[0] > 0 ? share_broken(t, s, sums[0]) : GR_OK;
 }

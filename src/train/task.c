@@ -189,6 +189,7 @@ static gr_status test(gr_trainer *t)
     gr_status st;
 
     GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_TEST, &s));
+    GR_TRY(gr_trainer_sum_up_skips(t));
     if (!gr_trainer_writes(t))
         return GR_OK;
     folder = output_folder(t, "");
@@ -234,6 +235,7 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
     gr_prediction_destroy(p);
     GR_TRY(st);
     GR_TRY(gr_pg_barrier(t->pg)); /* the others have written theirs */
+    GR_TRY(gr_trainer_sum_up_skips(t));
     n_files = header ? count_files(folder) : 0;
     if (n_files > 0)
         gr_trainer_say(t,

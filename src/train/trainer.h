@@ -217,6 +217,12 @@ void gr_scores_text(const gr_trainer *t, const gr_scores *s, gr_text *out);
 /* Samples of a split of n that this rank evaluates: rank, rank + n_ranks, ... */
 int64_t gr_eval_count(int64_t n, int rank, int n_ranks);
 
+/* skips.c: with on_bad_sample: skip, how many samples of a split did not load, on all ranks, told
+ * when there are more than at the last call; the totals of all splits, at the end of a task. Both
+ * collective. */
+gr_status gr_trainer_count_skips(gr_trainer *t, gr_split split) GR_MUST_CHECK;
+gr_status gr_trainer_sum_up_skips(gr_trainer *t) GR_MUST_CHECK;
+
 /* survey.c: all samples of all splits looked at, broken ones named; collective. GR_ERR_FORMAT on
  * every rank alike when there are some that the run would not skip. */
 gr_status gr_trainer_survey(gr_trainer *t) GR_MUST_CHECK;

@@ -56,10 +56,15 @@ static void test_replace(void)
             GR_CHECK_OK(gr_loader_next(l, &b));
             GR_CHECK_EQ(b->n, 4);
             GR_CHECK_EQ(b->n_skipped, k == 1 ? 0 : 2);
-            GR_CHECK_STR(b->skip_text, k == 0   ? "training sample 2: file 'img_2.png' is cut off"
-                                       : k == 1 ? ""
-                                                : "training sample 10: file 'img_10.png' is cut "
-                                                  "off");
+            GR_CHECK_EQ(b->n_notes, k == 1 ? 0 : 2);
+            for (int i = 0; i < b->n_notes; i++) {
+                char note[64];
+
+                GR_CHECK_EQ(b->skipped[i], (k == 0 ? 2 : 10) + i);
+                snprintf(note, sizeof(note), "training sample %d: file 'img_%d.png' is cut off",
+                         (int)b->skipped[i], (int)b->skipped[i]);
+                GR_CHECK_STR(b->notes[i], note);
+            }
             for (int i = 0; i < 4; i++)
                 GR_CHECK_EQ(b->index[i], want[k][i]);
             loading_check(b);
@@ -90,6 +95,36 @@ static void test_nothing_loads(void)
                    "none of 12 samples loads: training sample 0: file");
     gr_loader_destroy(l);
     gr_order_source_destroy(source);
+}
+
+/* The first ones of a batch are noted, in its order, and all are listed: whoever loaded them. */
+static void test_notes(void)
+{
+    for (int n_workers = 0; n_workers < 5; n_workers++) {
+        gr_order_source *source;
+        loading w = { .broken = { 1, 2, 5, 8, 9, 11, 13, 14 }, .n_broken = 8 };
+        gr_loader_config c;
+        const gr_loaded *b;
+        gr_loader *l;
+
+        GR_CHECK_OK(gr_order_exact(&source, 16, (gr_rank){ 0, 1 }, 16));
+        c = loading_config(&w, source, n_workers);
+        c.policy = n_workers % 2 ? GR_LOAD_DROP : GR_LOAD_REPLACE;
+        GR_CHECK_OK(gr_loader_create(&l, &c));
+        GR_CHECK_OK(gr_loader_seek(l, 0, 0));
+        GR_CHECK_OK(gr_loader_next(l, &b));
+        GR_CHECK_EQ(b->n_skipped, 8);
+        GR_CHECK_EQ(b->n_notes, GR_LOADER_NOTES);
+        for (int i = 0; i < 8; i++) {
+            char note[32];
+
+            GR_CHECK_EQ(b->skipped[i], w.broken[i]);
+            snprintf(note, sizeof(note), "sample %d:", (int)w.broken[i]);
+            GR_CHECK(i >= b->n_notes || strstr(b->notes[i], note));
+        }
+        gr_loader_destroy(l);
+        gr_order_source_destroy(source);
+    }
 }
 
 static void test_drop(void)
@@ -166,6 +201,7 @@ int main(void)
     test_failure();
     test_replace();
     test_nothing_loads();
+    test_notes();
     test_drop();
     test_bad_source();
     return 0;

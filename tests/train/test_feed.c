@@ -25,6 +25,7 @@ static gr_feed_config make(gr_split split, const int64_t *bad, int n_workers, bo
     static const gr_field field = { "x", GR_F32, { 1, { 2 } } };
     static const gr_recipe_view view = { .feeds = &field, .n_feeds = 1 };
     gr_feed_config c = { .from = { .recipe = &recipe, .user = bad, .view = &view, .split = split },
+                         .n_samples = N,
                          .n_workers = n_workers,
                          .prefetch = 2,
                          .end_epoch = 2,
@@ -79,9 +80,12 @@ static void test_bad(gr_split split, bool skips, int n_first)
     }
     GR_CHECK_OK(gr_feed_next(&f, &b));
     GR_CHECK_EQ(b->n, n_first);
-    GR_CHECK_EQ(f.n_skipped, 1);
+    GR_CHECK_EQ(f.n_bad, 1);
     for (int64_t i = 0; i < b->n; i++)
         GR_CHECK(b->index[i] != 2);
+    while (b)
+        GR_CHECK_OK(gr_feed_next(&f, &b));
+    GR_CHECK_EQ(f.n_bad, 1); /* in both epochs of the training data */
     gr_feed_close(&f);
 }
 
