@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Goes up whenever the structs below change; the trainer refuses another number. */
-#define GR_RECIPE_ABI 6
+#define GR_RECIPE_ABI 7
 
 #define GR_RECIPE_MAX_FEEDS   8
 #define GR_RECIPE_MAX_OUTPUTS 8
@@ -74,6 +74,8 @@ typedef struct gr_recipe_view {
     const gr_found *found;      /* recorded with the settings of a run, so that its checkpoints can
                                    be used where the training data are not; NULL: nothing */
     int n_found;
+    const char *faster_loading; /* what the user can do about it, for the advice when loading takes
+                                   long: "make the pictures smaller"; NULL: nothing */
 } gr_recipe_view;
 
 /* Which sample, and in which epoch: augmentation draws from (seed, epoch, index), so that it

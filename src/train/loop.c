@@ -262,8 +262,13 @@ static gr_status advise(gr_trainer *t)
     most[1] = -sum[1];
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ sum, 2, GR_F64 }, GR_REDUCE_SUM));
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ most, 2, GR_F64 }, GR_REDUCE_MAX));
-    s = (gr_pace_shares){ sum[0] / t->n_ranks, most[0],   sum[1] / t->n_ranks, -most[1],
-                          t->n_workers,        t->n_cores };
+    s = (gr_pace_shares){ .data = sum[0] / t->n_ranks,
+                          .worst_data = most[0],
+                          .exchange = sum[1] / t->n_ranks,
+                          .least_exchange = -most[1],
+                          .n_workers = t->n_workers,
+                          .n_cores = t->n_cores,
+                          .faster_loading = t->view.faster_loading };
     gr_pace_advice(&s, &text);
     st = gr_text_status(&text);
     if (text.len > 0)

@@ -59,8 +59,9 @@ void gr_pace_advice(const gr_pace_shares *s, gr_text *out)
             gr_text_addf(out, ": try more --num_workers (now %" PRId64 ", of %" PRId64 " cores).",
                          s->n_workers, s->n_cores);
         else
-            gr_text_add(out, " with a loader thread on every core: pack the data (gradus pack), "
-                             "make the images smaller, or give a rank more cores.");
+            gr_text_addf(out, " with a loader thread on every core: %s%sgive a rank more cores.",
+                         s->faster_loading ? s->faster_loading : "",
+                         s->faster_loading ? ", or " : "");
     } else if (s->exchange > TOO_MUCH && s->least_exchange < s->exchange / 2) {
         gr_text_addf(out,
                      "Waiting for other ranks took %.0f%% of the first epoch, and on one rank "

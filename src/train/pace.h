@@ -46,6 +46,7 @@ typedef struct gr_pace_shares {
     double data, worst_data; /* mean over the ranks, and the rank with the most */
     double exchange, least_exchange;
     int64_t n_workers, n_cores; /* loader threads and cores of a rank */
+    const char *faster_loading; /* of the recipe's view */
 } gr_pace_shares;
 
 /* P29: one line that says what to change; nothing when neither takes a fifth of the time. */

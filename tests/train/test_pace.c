@@ -40,11 +40,15 @@ static void check_advice(gr_pace_shares s, const char *part)
 int main(void)
 {
     check_windows();
-    check_advice((gr_pace_shares){ 0.1, 0.19, 0.1, 0.1, 4, 8 }, NULL);
-    check_advice((gr_pace_shares){ 0.1, 0.3, 0.3, 0.1, 4, 8 }, "30%");
-    check_advice((gr_pace_shares){ 0.1, 0.3, 0.3, 0.1, 4, 8 }, "--num_workers (now 4, of 8 cores)");
-    check_advice((gr_pace_shares){ 0.1, 0.3, 0, 0, 8, 8 }, "gradus pack");
-    check_advice((gr_pace_shares){ 0, 0, 0.4, 0.38, 4, 8 }, "--grad_accumulation_steps");
-    check_advice((gr_pace_shares){ 0, 0, 0.4, 0.1, 4, 8 }, "slower");
+    check_advice((gr_pace_shares){ 0.1, 0.19, 0.1, 0.1, 4, 8, NULL }, NULL);
+    check_advice((gr_pace_shares){ 0.1, 0.3, 0.3, 0.1, 4, 8, NULL }, "30%");
+    check_advice((gr_pace_shares){ 0.1, 0.3, 0.3, 0.1, 4, 8, "wait" },
+                 "--num_workers (now 4, of 8 cores)");
+    check_advice((gr_pace_shares){ 0.1, 0.3, 0, 0, 8, 8, "pack" },
+                 "every core: pack, or give a rank more cores.");
+    check_advice((gr_pace_shares){ 0.1, 0.3, 0, 0, 8, 8, NULL },
+                 "every core: give a rank more cores.");
+    check_advice((gr_pace_shares){ 0, 0, 0.4, 0.38, 4, 8, NULL }, "--grad_accumulation_steps");
+    check_advice((gr_pace_shares){ 0, 0, 0.4, 0.1, 4, 8, NULL }, "slower");
     return 0;
 }

@@ -419,6 +419,30 @@ const char *gr_vision_path_key(const gr_vision *v, gr_split split)
     return gr_settings_text(v->s, own) ? own : "dataset.root_dir";
 }
 
+const char *gr_vision_faster(const gr_vision *v)
+{
+    const gr_dataset *set = v->parts[GR_SPLIT_TRAIN].set;
+
+    if (!set)
+        return NULL; /* drawn */
+    switch (gr_dataset_format(set)) {
+    case GR_FORMAT_FOLDER:
+    case GR_FORMAT_IMAGES:
+    case GR_FORMAT_PAIRS:
+    case GR_FORMAT_DRIVE:
+    case GR_FORMAT_LIST:
+    case GR_FORMAT_CSV: return "pack the data (gradus pack), make the pictures smaller";
+    case GR_FORMAT_AUTO:
+    case GR_FORMAT_IDX:
+    case GR_FORMAT_CIFAR10:
+    case GR_FORMAT_CIFAR100:
+    case GR_FORMAT_NPY:
+    case GR_FORMAT_SHARDS:
+    case GR_FORMAT_COUNT: break; /* pixels already, in one file or few */
+    }
+    return "make the pictures smaller";
+}
+
 bool gr_vision_has_masks(const gr_vision *v, gr_split split)
 {
     const gr_vision_part *p = &v->parts[split];

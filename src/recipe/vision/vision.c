@@ -225,7 +225,8 @@ static gr_status vision_describe(const void *user, gr_recipe_view *out)
                              .n_counts = v->metrics.n_counts,
                              .predict_header = v->header,
                              .found = v->found,
-                             .n_found = v->n_found };
+                             .n_found = v->n_found,
+                             .faster_loading = gr_vision_faster(v) };
     return GR_OK;
 }
 

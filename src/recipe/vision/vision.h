@@ -149,6 +149,8 @@ gr_status gr_vision_data_open(gr_vision *v, const gr_recipe_config *config) GR_M
 void gr_vision_data_close(gr_vision *v);
 /* The first part that has samples; NULL: none. */
 const gr_vision_part *gr_vision_first_part(const gr_vision *v);
+/* What makes training data load faster; NULL: nothing. */
+const char *gr_vision_faster(const gr_vision *v);
 bool gr_vision_has_masks(const gr_vision *v, gr_split split);
 /* The setting that says where the split's data are; not for predictions. */
 const char *gr_vision_path_key(const gr_vision *v, gr_split split);
