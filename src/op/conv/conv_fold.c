@@ -169,7 +169,7 @@ static void line_slice(void *arg, int slice, int n_slices)
         fit = pack_x_lines(j, slice, lo, hi);
     gr_pool_cut(f->chunk, gr_max64(f->isa->line_unit, 16), slice, n_slices, &lo, &hi);
     dense_y_lines(j, lo, hi);
-    for (int64_t i = 0; i < f->y_panels && f->isa->line_unit > 1 && lo < hi; i++)
+    for (int64_t i = 0; i < f->y_panels && f->isa->y_by_steps && lo < hi; i++)
         fit = pack_y_panel(j, i, lo, hi) && fit;
     if (!fit)
         set_unfit(j);
@@ -218,10 +218,8 @@ static void aim_block(const job *j, gr_fold_block *b, int64_t x_panel, int64_t y
             (size_t)((t->plane * f->x_panels + x_panel) * f->x_bytes + f->isa->x_at(f->low, line));
     b->rows = (int)gr_min64(f->co - row, f->isa->rows);
     b->cols = (int)gr_min64(f->g.run - col, GR_FOLD_RUN);
-    if (f->isa->line_unit > 1) {
-        b->list = gr_fold_list(f, j->lo / f->chunk, tap) + 1;
-        b->n_listed = b->list[-1];
-    }
+    b->list = gr_fold_list(f, j->lo / f->chunk, tap) + 1;
+    b->n_listed = b->list[-1];
 }
 
 static void run_block(const job *j, gr_fold_block *b, int64_t x_panel, int64_t y_panel, int tap)
@@ -246,7 +244,7 @@ static void run_unit(const job *j, gr_fold_block *b, int64_t i)
 static gr_fold_block first_block(const job *j, int slice)
 {
     const gr_fold_plan *f = j->f;
-    gr_fold_block b = { .x_step = f->run, .x_lines = f->n_x, .n_lines = f->chunk };
+    gr_fold_block b = { .x_step = f->run, .x_lines = f->n_x };
 
     b.low = f->low;
     b.add = !j->first;
@@ -300,6 +298,12 @@ static void join_parts(const job *j, int64_t o)
         }
 }
 
+/* False: a number is not finite. */
+static bool scaled(const gr_fold_plan *f, float *row, int64_t n)
+{
+    return f->low || !f->isa->scale_row || f->isa->scale_row(row, n);
+}
+
 /* All of output channel o; false: a number is not finite. */
 static bool put_row(const job *j, int64_t o, float *row)
 {
@@ -312,7 +316,7 @@ static bool put_row(const job *j, int64_t o, float *row)
         for (int64_t r = 0; r < f->g.run; r += 16)
             f->isa->transpose(sums_at(j, 0, o) + r, f->co * f->run, row + r * n_taps, n_taps,
                               (int)n_taps, (int)gr_min64(f->g.run - r, 16));
-    return f->isa->scale_row(row, f->g.group_at / f->co, f->low ? 1 : f->isa->scale);
+    return scaled(f, row, f->g.group_at / f->co);
 }
 
 static void put_slice(void *arg, int slice, int n_slices)
@@ -337,7 +341,7 @@ static void put_slice(void *arg, int slice, int n_slices)
             f->isa->narrow((uint16_t *)j->l->out[0] + at, scratch, f->type_w, n);
         }
     }
-    if (!fit && !f->low)
+    if (!fit)
         set_unfit(j);
 }
 
@@ -385,7 +389,7 @@ static bool put_pair(const job *j, const pair *p)
             f->isa->transpose(p->sums + r * GR_FOLD_SUM_STEP + c, GR_FOLD_SUM_ELEMS,
                               row + c * n_taps, n_taps, (int)n_taps,
                               (int)gr_min64(p->cols - c, 16));
-        fit = f->isa->scale_row(row, p->cols * n_taps, f->low ? 1 : f->isa->scale) && fit;
+        fit = scaled(f, row, p->cols * n_taps) && fit;
         if (f->type_w != GR_F32)
             f->isa->narrow((uint16_t *)j->l->out[0] + at, row, f->type_w, p->cols * n_taps);
     }
@@ -417,7 +421,7 @@ static void pair_slice(void *arg, int slice, int n_slices)
             fit = put_pair(j, &p) && fit;
         }
     f->isa->end();
-    if (!fit && !f->low)
+    if (!fit)
         set_unfit(j);
 }
 
@@ -446,7 +450,7 @@ static void run_part(job *j, int part)
     for (; chunk < (part + 1) * f->n_chunks / f->n_parts; chunk++) {
         j->lo = chunk * f->chunk;
         share(j, line_slice, n_threads);
-        if (f->isa->line_unit == 1)
+        if (!f->isa->y_by_steps)
             share(j, panel_slice, n_threads);
         run_blocks(j);
         j->first = false;

@@ -52,7 +52,6 @@ typedef struct gr_fold_block {
     const char *x;   /* packed panel, or dense lines, at the tap's first line */
     int64_t x_step;  /* floats from line to line of dense x */
     int64_t x_lines; /* of a packed panel */
-    int64_t n_lines;
     const int *list; /* n_listed steps of line_unit lines; in the others a side is 0 */
     int n_listed;
     int rows, cols;
@@ -64,10 +63,9 @@ typedef struct gr_fold_block {
 
 typedef struct gr_fold_isa {
     int rows;      /* most channels of y in a panel; of x there are GR_FOLD_RUN */
-    int line_unit; /* lines of a step: chunks are a multiple, and y may be packed by so many;
-                      1: steps are not listed, and a panel of y is packed as a whole */
+    int line_unit; /* lines of a step: chunks are a multiple */
+    bool y_by_steps; /* y may be packed step by step; else a panel at a time */
     int64_t ahead; /* lines that packing x reads beyond its own; < 0: x stays dense */
-    float scale;   /* of sums of f32 */
     int64_t (*y_bytes)(bool low, int64_t n_lines);
     int64_t (*x_bytes)(bool low, int64_t n_lines);
     int64_t (*x_at)(bool low, int64_t line); /* bytes into a packed panel */
@@ -80,7 +78,8 @@ typedef struct gr_fold_isa {
     /* dst[c][r] = src[r][c]; at most 16 rows and columns. */
     void (*transpose)(const float *src, int64_t src_stride, float *dst, int64_t dst_stride,
                       int rows, int cols);
-    bool (*scale_row)(float *row, int64_t n, float by); /* false: not finite */
+    /* What sums of f32 are scaled by; false: one is not finite. NULL: they are right as they are. */
+    bool (*scale_row)(float *row, int64_t n);
     void (*widen)(float *dst, const void *src, gr_dtype t, int64_t n);
     void (*narrow)(void *dst, const float *src, gr_dtype t, int64_t n);
 } gr_fold_isa;

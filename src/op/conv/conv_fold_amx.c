@@ -131,13 +131,13 @@ static void transpose(const float *src, int64_t src_stride, float *dst, int64_t 
     gr_matmul_tile_avx512.transpose(src, src_stride, dst, dst_stride, rows, cols);
 }
 
-static bool scale_row(float *row, int64_t n, float by)
+static bool scale_row(float *row, int64_t n)
 {
     __m512 sum = _mm512_setzero_ps();
 
     for (int64_t i = 0; i < n; i += 16) {
         const __mmask16 m = n - i < 16 ? row_mask((int)(n - i)) : (__mmask16)-1;
-        const __m512 x = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, row + i), _mm512_set1_ps(by));
+        const __m512 x = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, row + i), _mm512_set1_ps(ROW_SCALE_OUT));
 
         sum = row_watch(x, sum);
         _mm512_mask_storeu_ps(row + i, m, x);
@@ -158,8 +158,8 @@ static void narrow(void *dst, const float *src, gr_dtype t, int64_t n)
 const gr_fold_isa gr_fold_isa_amx = {
     .rows = 32,
     .line_unit = 32,
+    .y_by_steps = true,
     .ahead = 16,
-    .scale = ROW_SCALE_OUT,
     .y_bytes = y_bytes,
     .x_bytes = x_bytes,
     .x_at = x_at,

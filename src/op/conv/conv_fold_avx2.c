@@ -4,9 +4,8 @@
 
 const gr_fold_isa gr_fold_isa_avx2 = {
     .rows = 6,
-    .line_unit = 1,
+    .line_unit = LINE_UNIT,
     .ahead = -1,
-    .scale = 1,
     .y_bytes = y_bytes,
     .copy = copy,
     .pack_y = pack_y,
@@ -14,7 +13,6 @@ const gr_fold_isa gr_fold_isa_avx2 = {
     .end = nothing,
     .block = block,
     .transpose = transpose,
-    .scale_row = scale_row,
     .widen = widen,
     .narrow = narrow,
 };

@@ -187,8 +187,6 @@ static gr_status make_lists(gr_fold_plan *f)
     int64_t *places;
     gr_status st;
 
-    if (f->isa->line_unit == 1)
-        return GR_OK;
     f->lists = gr_calloc(n + 1, sizeof(*f->lists));
     marks = gr_malloc((size_t)(g->n_planes * f->n_x) + 1);
     places = gr_malloc(((size_t)f->chunk + 1) * sizeof(*places));

@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+/* Divides what images are interleaved by, or is a multiple: steps are all zeros or none is. */
+#define LINE_UNIT 8
+
 /* pack_rows() may write up to a vector past the end. */
 static int64_t y_bytes(bool low, int64_t n_lines)
 {
@@ -42,39 +45,53 @@ static void nothing(void)
 {
 }
 
+#define PARTS 16 /* stretches of lines whose sums stay in registers */
+
+/* Steps from the i-th listed one on: those that follow each other are one stretch. */
+static int next_stretches(const gr_fold_block *b, int *i, gr_tile_part *parts)
+{
+    int n = 0;
+
+    for (; *i < b->n_listed && n < PARTS; n++) {
+        const int64_t line = (int64_t)b->list[*i] * LINE_UNIT;
+        int steps = 1;
+
+        while (*i + steps < b->n_listed && b->list[*i + steps] == b->list[*i] + steps)
+            steps++;
+        parts[n] = (gr_tile_part){ line * b->x_step, line * b->rows, (int64_t)steps * LINE_UNIT };
+        *i += steps;
+    }
+    return n;
+}
+
 static void block(const gr_fold_block *b)
 {
-    gr_tile t = { .v = (const float *)b->x, .s = (const float *)b->y, .out = b->out };
+    gr_tile_part parts[PARTS] = { { 0 } }; /* no step: a sum of nothing */
+    gr_tile t = { .v_step = b->x_step, .out_stride = b->out_step, .rows = b->rows };
+    int i = 0;
 
-    t.v_step = b->x_step;
-    t.out_stride = b->out_step;
-    t.k = b->n_lines;
-    t.rows = b->rows;
+    t.s = (const float *)b->y;
     t.s_packed = true;
     t.add = b->add;
-    for (int col = 0; col < b->cols; col += TILE.width) {
-        t.cols = b->cols - col < TILE.width ? b->cols - col : TILE.width;
-        TILE.tile(&t);
-        t.v += TILE.width;
-        t.out += TILE.width;
-    }
+    t.parts = parts;
+    do {
+        const int n = next_stretches(b, &i, parts);
+
+        t.n_parts = n > 0 ? n : 1;
+        for (int col = 0; col < b->cols; col += TILE.width) {
+            t.v = (const float *)b->x + col;
+            t.out = b->out + col;
+            t.cols = b->cols - col < TILE.width ? b->cols - col : TILE.width;
+            TILE.tile(&t);
+        }
+        t.add = true;
+    } while (i < b->n_listed);
 }
 
 static void transpose(const float *src, int64_t src_stride, float *dst, int64_t dst_stride,
                       int rows, int cols)
 {
     TILE.transpose(src, src_stride, dst, dst_stride, rows, cols);
-}
-
-static bool scale_row(float *row, int64_t n, float by)
-{
-    float watch = 0;
-
-    for (int64_t i = 0; i < n; i++) {
-        row[i] *= by;
-        watch += row[i] * 0;
-    }
-    return watch == 0;
 }
 
 static void widen(float *dst, const void *src, gr_dtype t, int64_t n)

@@ -183,6 +183,7 @@ static gr_status set_weights(gr_conv_grids *o, const gr_conv_dims *d, bool is_da
     int64_t taps = d->k[0] * d->k[1], ci = d->ci / d->groups, co = d->co / d->groups;
 
     o->run = is_data ? co : merged ? ci * d->k[1] : ci;
+    o->kernel = taps;
     o->cols = is_data ? ci : co;
     o->col_at = is_data ? taps : ci * taps;
     o->group_at = co * ci * taps;

@@ -63,6 +63,7 @@ typedef struct gr_conv_grids {
     int n;
     int64_t run;      /* channels of a line, per group: what a tap sums over */
     int64_t *run_at;  /* run of them: element of the weight, less tap and column */
+    int64_t kernel;   /* taps of the whole kernel, which are neighbours in the weight */
     int64_t col_at;   /* elements of the weight from column to column */
     int64_t group_at; /* from group to group */
     int64_t cols;     /* channels of the result, per group */

@@ -17,6 +17,7 @@
 #define DEALT_CHUNKS 4                  /* of a thread, so that cores of unequal speed can share */
 
 typedef struct grid_plan {
+    int lines;        /* of a block */
     int64_t chunk;    /* result lines */
     int64_t n_chunks; /* of all groups */
     int64_t n_packed; /* source lines of a plane for a chunk */
@@ -94,17 +95,29 @@ static void choose_cuts(sweep *s, int n_threads)
         s->n_cuts = gr_max64(n_lines / LEAST_LINES, 1);
 }
 
+/* As many as the instruction set takes; of interleaved images a block takes whole pixels, or
+ * the n-th part of one: only then a tap meets zeros in all of its lines or in none. */
+static int block_lines(const gr_conv_isa *isa, int64_t inner)
+{
+    int n = isa->lines;
+
+    while (inner > 1 && inner % n != 0 && n % inner != 0)
+        n--;
+    return n;
+}
+
 static gr_status plan_grid(sweep *s, int i)
 {
     const gr_conv_grid *g = &s->g.grids[i];
     grid_plan *p = &s->plans[i];
-    int64_t halo = g->hi - g->lo, lines = s->isa->lines, fits, n;
+    int64_t halo = g->hi - g->lo, fits, n;
 
+    p->lines = block_lines(s->isa, g->inner);
     fits = SOURCE_BYTES / gr_max64(g->n_planes * s->isa->line_bytes(s->low, s->pass), 1);
     fits = gr_max64(fits - halo, gr_max64(halo, LEAST_LINES));
     n = gr_max64(gr_div_up(g->n_lines, fits), s->n_cuts);
     n = gr_div_up(n, s->even) * s->even;
-    p->chunk = gr_div_up(gr_max64(gr_div_up(g->n_lines, n), 1), lines) * lines;
+    p->chunk = gr_div_up(gr_max64(gr_div_up(g->n_lines, n), 1), p->lines) * p->lines;
     p->n_chunks = gr_div_up(g->n_lines, p->chunk) * s->d.groups;
     s->n_chunks += p->n_chunks;
     p->n_packed = p->chunk + halo;
@@ -137,7 +150,7 @@ static needs most_needs(const sweep *s)
     for (int i = 0; i < s->g.n; i++) {
         const gr_conv_grid *g = &s->g.grids[i];
         const grid_plan *p = &s->plans[i];
-        const int64_t n_blocks = p->chunk / s->isa->lines, n_marks = p->n_packed * g->n_planes;
+        const int64_t n_blocks = p->chunk / p->lines, n_marks = p->n_packed * g->n_planes;
 
         m.source = max_size(m.source, (size_t)(n_marks * s->isa->line_bytes(s->low, s->pass)));
         m.panel = max_size(m.panel, (size_t)s->isa->panel_bytes(s->low, s->pass, g->n_taps));
@@ -353,12 +366,13 @@ static void list_taps(const chunk *c)
     const sweep *s = c->j->s;
     const gr_conv_grid *g = &s->g.grids[c->grid];
     const int64_t n_packed = s->plans[c->grid].n_packed, n_lines = c->hi - c->lo;
+    const int lines = s->plans[c->grid].lines;
     int *list = c->lists;
 
     for (int plane = 0; plane < g->n_planes; plane++)
         gr_conv_mark_lines(g, plane, c->lo + g->lo, n_packed, c->marks + plane * n_packed);
-    for (int64_t i = 0; i < n_lines; i += s->isa->lines, list += g->n_taps + 1) {
-        const int64_t n = gr_min64(n_lines - i, s->isa->lines);
+    for (int64_t i = 0; i < n_lines; i += lines, list += g->n_taps + 1) {
+        const int64_t n = gr_min64(n_lines - i, lines);
 
         list[0] = -1;
         for (int64_t k = i; k < i + n && list[0] < 0; k++)
@@ -395,7 +409,7 @@ static void run_panel(chunk *c, int64_t panel, int64_t pass)
     w.cols_kept = s->g.cols;
     if (c->panel && !pack_panel(c->j, c->grid, c->group, panel, pass, c->panel))
         c->unfit = true;
-    for (int64_t line = c->lo; line < c->hi; line += s->isa->lines, list += g->n_taps + 1) {
+    for (int64_t line = c->lo; line < c->hi; line += p->lines, list += g->n_taps + 1) {
         const int64_t i = line - c->lo;
 
         if (list[0] < 0)
@@ -403,7 +417,7 @@ static void run_panel(chunk *c, int64_t panel, int64_t pass)
         b.list = list + 1;
         b.n_listed = list[0];
         b.src = c->source + i * line_step;
-        b.n_lines = w.n_lines = (int)gr_min64(c->hi - line, s->isa->lines);
+        b.n_lines = w.n_lines = (int)gr_min64(c->hi - line, p->lines);
         w.at = c->at + i;
         w.kept = c->kept ? c->kept + i * w.cols_kept + col : NULL;
         s->isa->block(&b);

@@ -78,7 +78,7 @@ typedef struct gr_conv_write {
 /* What an instruction set brings. `low`: the operands are packed as bf16, which only AMX
  * does; else as f32. */
 typedef struct gr_conv_isa {
-    int lines, cols; /* of a block */
+    int lines, cols; /* of a block at most */
     int run_unit;    /* channels of a line are padded to a multiple of this */
     float scale;     /* of sums of f32 */
     int64_t (*line_bytes)(bool low, int64_t run);                  /* all of a line */

@@ -76,22 +76,58 @@ static bool pack(const gr_conv_pack *p)
     return true;
 }
 
+#define AHEAD  64 /* floats, of each column's weights */
+#define TURNED 16 /* rows and columns that are transposed at once, at most */
+
+/* A merged line's channels lie within each other's kernels. */
+static bool turning_pays(const gr_conv_panel *p)
+{
+    const int64_t n = p->grids->kernel;
+
+    return n >= 4 && n <= TURNED && !p->grid->merged && p->n_cols % TURNED == 0;
+}
+
+/* Columns of channel k, whose taps are neighbours in memory: w[column][tap] to
+ * [tap][column], and from there to where each tap has its own. */
+INLINE void turn_columns(const gr_conv_panel *p, int64_t k, int col)
+{
+    const int64_t step = p->grids->col_at;
+    const float *src = p->w + (p->col + col) * step + p->grids->run_at[p->run_lo + k];
+    float *dst = (float *)p->dst + k * TILE.width + col, turned[TURNED * TURNED];
+
+    for (int c = 0; c < TURNED; c++) /* more streams than a core foresees by itself */
+        __builtin_prefetch(src + c * step + AHEAD);
+    TILE.transpose(src, step, turned, TURNED, TURNED, (int)p->grids->kernel);
+    for (int t = 0; t < p->grid->n_taps; t++)
+        memcpy(dst + t * p->run * TILE.width, turned + p->grid->taps[t].at * TURNED,
+               TURNED * sizeof(float));
+}
+
+static void pick_columns(const gr_conv_panel *p, int64_t k)
+{
+    const int64_t step = p->grids->col_at;
+    const float *w = p->w + p->col * step + p->grids->run_at[p->run_lo + k];
+
+    for (int t = 0; t < p->grid->n_taps; t++) {
+        float *dst = (float *)p->dst + (t * p->run + k) * TILE.width;
+
+        for (int c = 0; c < p->n_cols; c++)
+            dst[c] = w[p->grid->taps[t].at + c * step];
+    }
+}
+
 /* The weights are read in the order of memory, along all columns at once. */
 static bool pack_panel(const gr_conv_panel *p)
 {
-    const int64_t width = TILE.width, step = p->grids->col_at;
-    const float *w = p->w + p->col * step;
+    const bool turn = turning_pays(p);
 
-    for (int64_t k = 0; k < p->run; k++)
-        for (int t = 0; t < p->grid->n_taps; t++) {
-            const float *src = w + p->grids->run_at[p->run_lo + k] + p->grid->taps[t].at;
-            float *dst = (float *)p->dst + (t * p->run + k) * width;
-
-            for (int c = 0; c < p->n_cols; c++)
-                dst[c] = src[c * step];
-            for (int c = p->n_cols; c < width; c++)
-                dst[c] = 0;
-        }
+    if (p->n_cols < TILE.width)
+        memset(p->dst, 0, (size_t)panel_bytes(p->low, p->run, p->grid->n_taps));
+    for (int64_t k = 0; k < p->run && !turn; k++)
+        pick_columns(p, k);
+    for (int c = 0; c < p->n_cols && turn; c += TURNED)
+        for (int64_t k = 0; k < p->run; k++)
+            turn_columns(p, k, c);
     return true;
 }
 
@@ -101,18 +137,29 @@ static void nothing(void)
 {
 }
 
+#define PARTS 16 /* taps whose sums stay in registers */
+
 static void block(const gr_conv_block *b)
 {
+    gr_tile_part parts[PARTS];
     gr_tile t = { .out = b->sums, .v_step = TILE.width, .out_stride = GR_CONV_COLS };
 
-    t.s_stride = t.k = b->run;
+    t.s = (const float *)b->src;
+    t.v = (const float *)b->panel;
+    t.s_stride = b->run;
     t.rows = b->n_lines;
     t.cols = TILE.width;
+    t.parts = parts;
     if (b->n_listed == 0)
         memset(b->sums, 0, (size_t)b->n_lines * GR_CONV_COLS * sizeof(float));
-    for (int i = 0; i < b->n_listed; i++) {
-        t.s = (const float *)(b->src + b->tap_at[b->list[i]]);
-        t.v = (const float *)b->panel + b->list[i] * b->run * TILE.width;
+    for (int i = 0; i < b->n_listed; i += t.n_parts) {
+        t.n_parts = b->n_listed - i < PARTS ? b->n_listed - i : PARTS;
+        for (int p = 0; p < t.n_parts; p++) {
+            const int64_t tap = b->list[i + p];
+
+            parts[p] = (gr_tile_part){ .v_at = tap * b->run * TILE.width, .k = b->run };
+            parts[p].s_at = b->tap_at[tap] / (int64_t)sizeof(float);
+        }
         t.add = i > 0;
         TILE.tile(&t);
     }

@@ -46,10 +46,10 @@
 INLINE void run_tile(const gr_tile *t, float *out, int64_t out_stride, const int rows,
                      const bool packed)
 {
-    const float *v = t->v, *s = t->s;
+    const gr_tile_part one = { 0, 0, t->k }, *part = t->parts ? t->parts : &one;
+    const gr_tile_part *const end = part + (t->parts ? t->n_parts : 1);
     const int64_t v_step = t->v_step;
     const int64_t s_stride = packed ? 1 : t->s_stride, s_step = packed ? rows : 1;
-    int64_t k = t->k;
     __m256 sum[ROWS][2];
 
     if (t->add) {
@@ -57,14 +57,19 @@ INLINE void run_tile(const gr_tile *t, float *out, int64_t out_stride, const int
     } else {
         EACH_ROW(ROW_ZERO)
     }
-    for (; k >= 4; k -= 4) {
-        STEP_K;
-        STEP_K;
-        STEP_K;
-        STEP_K;
-    }
-    for (; k > 0; k--)
-        STEP_K;
+    do {
+        const float *v = t->v + part->v_at, *s = t->s + part->s_at;
+        int64_t k = part->k;
+
+        for (; k >= 4; k -= 4) {
+            STEP_K;
+            STEP_K;
+            STEP_K;
+            STEP_K;
+        }
+        for (; k > 0; k--)
+            STEP_K;
+    } while (++part < end);
     EACH_ROW(ROW_STORE)
 }
 

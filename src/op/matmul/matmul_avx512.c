@@ -55,13 +55,13 @@
 /* rows and packed are constants where this is expanded. */
 INLINE void run_tile(const gr_tile *t, const int rows, const bool packed)
 {
-    const float *v = t->v, *s = t->s;
+    const gr_tile_part one = { 0, 0, t->k }, *part = t->parts ? t->parts : &one;
+    const gr_tile_part *const end = part + (t->parts ? t->n_parts : 1);
     float *out = t->out;
     const int64_t v_step = t->v_step, ahead = AHEAD * t->v_step, out_stride = t->out_stride;
     const int64_t s_stride = packed ? 1 : t->s_stride, s_step = packed ? rows : 1;
     const uint32_t cols = t->cols == WIDTH ? ~0u : (1u << t->cols) - 1;
     const __mmask16 m0 = (__mmask16)cols, m1 = (__mmask16)(cols >> LANES);
-    int64_t k = t->k;
     __m512 sum[14][2];
 
     if (t->add) {
@@ -69,14 +69,19 @@ INLINE void run_tile(const gr_tile *t, const int rows, const bool packed)
     } else {
         EACH_ROW(ROW_ZERO)
     }
-    for (; k >= 4; k -= 4) {
-        STEP_K;
-        STEP_K;
-        STEP_K;
-        STEP_K;
-    }
-    for (; k > 0; k--)
-        STEP_K;
+    do {
+        const float *v = t->v + part->v_at, *s = t->s + part->s_at;
+        int64_t k = part->k;
+
+        for (; k >= 4; k -= 4) {
+            STEP_K;
+            STEP_K;
+            STEP_K;
+            STEP_K;
+        }
+        for (; k > 0; k--)
+            STEP_K;
+    } while (++part < end);
     out = t->out;
     EACH_ROW(ROW_STORE)
 }

@@ -12,6 +12,11 @@
 #define GR_HAVE_ONEDNN 0
 #endif
 
+/* A stretch of k, which begins so many floats after a tile's v and s. */
+typedef struct gr_tile_part {
+    int64_t v_at, s_at, k;
+} gr_tile_part;
+
 /* One tile: out[i][j] (+)= sum over k of s[i][k] * v[k][j], i < rows, j < isa->width. */
 typedef struct gr_tile {
     const float *v; /* width floats at each k */
@@ -20,7 +25,9 @@ typedef struct gr_tile {
     int64_t v_step;   /* floats from k to k + 1 in v */
     int64_t s_stride; /* floats from row to row in s; unused when packed */
     int64_t out_stride;
-    int64_t k;
+    int64_t k;                 /* one stretch; */
+    const gr_tile_part *parts; /* NULL, or n_parts >= 1 of them instead, one after the other */
+    int n_parts;
     int rows;
     int cols; /* of out that exist; v is readable to the full width */
     bool s_packed;
