@@ -62,10 +62,10 @@ typedef struct gr_fold_block {
 } gr_fold_block;
 
 typedef struct gr_fold_isa {
-    int rows;      /* most channels of y in a panel; of x there are GR_FOLD_RUN */
-    int line_unit; /* lines of a step: chunks are a multiple */
+    int rows;        /* most channels of y in a panel; of x there are GR_FOLD_RUN */
+    int line_unit;   /* lines of a step: chunks are a multiple */
     bool y_by_steps; /* y may be packed step by step; else a panel at a time */
-    int64_t ahead; /* lines that packing x reads beyond its own; < 0: x stays dense */
+    int64_t ahead;   /* lines that packing x reads beyond its own; < 0: x stays dense */
     int64_t (*y_bytes)(bool low, int64_t n_lines);
     int64_t (*x_bytes)(bool low, int64_t n_lines);
     int64_t (*x_at)(bool low, int64_t line); /* bytes into a packed panel */
@@ -78,7 +78,8 @@ typedef struct gr_fold_isa {
     /* dst[c][r] = src[r][c]; at most 16 rows and columns. */
     void (*transpose)(const float *src, int64_t src_stride, float *dst, int64_t dst_stride,
                       int rows, int cols);
-    /* What sums of f32 are scaled by; false: one is not finite. NULL: they are right as they are. */
+    /* What sums of f32 are scaled by; false: one is not finite. NULL: they are right as they are.
+     */
     bool (*scale_row)(float *row, int64_t n);
     void (*widen)(float *dst, const void *src, gr_dtype t, int64_t n);
     void (*narrow)(void *dst, const float *src, gr_dtype t, int64_t n);

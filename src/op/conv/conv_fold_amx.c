@@ -137,7 +137,8 @@ static bool scale_row(float *row, int64_t n)
 
     for (int64_t i = 0; i < n; i += 16) {
         const __mmask16 m = n - i < 16 ? row_mask((int)(n - i)) : (__mmask16)-1;
-        const __m512 x = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, row + i), _mm512_set1_ps(ROW_SCALE_OUT));
+        const __m512 x =
+            _mm512_mul_ps(_mm512_maskz_loadu_ps(m, row + i), _mm512_set1_ps(ROW_SCALE_OUT));
 
         sum = row_watch(x, sum);
         _mm512_mask_storeu_ps(row + i, m, x);

@@ -5,7 +5,8 @@
 #include "op/matmul/matmul_kernels.h"
 #include "op/unroll_body.h"
 #include "op/vec_avx2_body.h"
-#include "op/matmul/matmul_half_body.h"
+
+#include "op/matmul/matmul_half_body.h" /* needs the vectors */
 
 #include <string.h>
 

@@ -13,7 +13,8 @@
 #include "op/matmul/matmul_kernels.h"
 #include "op/unroll_body.h"
 #include "op/vec_avx512_body.h"
-#include "op/matmul/matmul_half_body.h"
+
+#include "op/matmul/matmul_half_body.h" /* needs the vectors */
 
 #define WIDTH (2 * LANES)
 #define AHEAD 8 /* k steps between the prefetch of v and its use; L1 has 12 ways */

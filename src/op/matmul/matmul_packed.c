@@ -10,16 +10,15 @@
  *     s[2][k]  + + + + + + + + + + +
  *
  * (1) s is b's column or a's row as it lies in memory; only when its rows are neighbours
- *     (so that k jumps) a tile's worth of it is copied. v is read where it lies when its
- *     `width` are neighbours and few tiles share it; else it is packed into panels
- *     [k][width], transposing on the way if need be.
- * (2) Either operand can be v. With v = b the tile lies in y as it is; with v = aᵀ the
- *     tile is yᵀ and is turned over on its way out. The choice weighs the lanes that are
- *     wasted, what must be packed and what must be turned: a layer's forward pass packs
- *     its 128 samples instead of its 512 rows of weights.
- * (3) Each element is one chain of multiply-adds in the order of k, whatever the blocks,
- *     the tile and the cuts between threads: so bits do not depend on the thread count.
- * (4) Sizes: s's tile lives in L1, v's block in L2 (V_BYTES).
+ *     (so that k jumps) a tile's worth of it is copied; also when rows are a multiple of 4 KiB
+ *     apart, for then all of a tile's fall into the same few lines of L1. v is read where it lies
+ * when its `width` are neighbours and few tiles share it; else it is packed into panels [k][width],
+ * transposing on the way if need be. (2) Either operand can be v. With v = b the tile lies in y as
+ * it is; with v = aᵀ the tile is yᵀ and is turned over on its way out. The choice weighs the lanes
+ * that are wasted, what must be packed and what must be turned: a layer's forward pass packs its
+ * 128 samples instead of its 512 rows of weights. (3) Each element is one chain of multiply-adds in
+ * the order of k, whatever the blocks, the tile and the cuts between threads: so bits do not depend
+ * on the thread count. (4) Sizes: s's tile lives in L1, v's block in L2 (V_BYTES).
  *
  * Other types than f32 are widened first and narrowed last.
  *
@@ -37,6 +36,7 @@
 #define K_MAX        512                /* longest run of k in one block */
 #define K_MAX_TURNED 1024               /* the same when turning makes another pass over y dear */
 #define V_BYTES      ((int64_t)1 << 20) /* of packed v: half of a 2 MiB L2 */
+#define ALIAS        1024               /* floats between lines that fall together in L1 */
 #define DIRECT_MAX   48                 /* tiles that may read v where it lies */
 #define TURN_COLS    16                 /* rows of scratch for a turned tile; none has more */
 #define CONVERT_CUT  4096
@@ -53,6 +53,7 @@ typedef struct gemm {
     int64_t n_v, n_s; /* length of v and s along their own side of y */
     bool turned;      /* v is a: y is written transposed */
     bool direct;      /* v is read where it lies */
+    bool aside;       /* a tile's rows of s are copied, though k are neighbours */
     int64_t k_block;  /* run of k per pass */
     int64_t v_block;  /* multiple of the width: packed at a time */
     int cuts_batch, cuts_v, cuts_s;
@@ -107,7 +108,7 @@ static bool may_be_direct(const gr_matmul_dims *d, bool turned, const matrix *v,
         return false;
     if (n_s <= isa->rows)
         return true;
-    return n_s <= (int64_t)DIRECT_MAX * isa->rows && n_bytes <= V_BYTES && v->step_k % 1024 != 0;
+    return n_s <= (int64_t)DIRECT_MAX * isa->rows && n_bytes <= V_BYTES && v->step_k % ALIAS != 0;
 }
 
 /* Cycles, roughly: one per tile row and k, and what packing and turning cost. Measured:
@@ -136,6 +137,7 @@ static void choose_sides(gemm *m, const gr_matmul_attr *at)
     m->n_v = m->turned ? d->m : d->n;
     m->n_s = m->turned ? d->n : d->m;
     m->direct = may_be_direct(d, m->turned, &m->v, m->isa);
+    m->aside = m->s.step_k == 1 && m->s.step_i % ALIAS == 0 && m->n_v > m->isa->width;
 }
 
 /* Batch entries first, then panels of v (nothing is packed twice), then rows of s. */
@@ -170,13 +172,19 @@ static size_t scratch_bytes(int64_t n_floats)
     return gr_round_up((size_t)n_floats * sizeof(float), 64);
 }
 
+/* Of a tile's rows of s. */
+static int64_t s_floats(const gemm *m)
+{
+    return m->isa->rows * (m->k_block + TURN_COLS);
+}
+
 static void lay_out(gemm *m)
 {
     const gr_matmul_dims *d = &m->d;
     size_t at;
 
     m->slice_bytes = scratch_bytes(m->v_block * m->k_block);
-    m->slice_bytes += scratch_bytes((int64_t)m->isa->rows * m->k_block + TURN_COLS);
+    m->slice_bytes += scratch_bytes(s_floats(m));
     m->slice_bytes += scratch_bytes((int64_t)TURN_COLS * m->isa->width);
     at = m->slice_bytes * (size_t)(m->cuts_batch * m->cuts_v * m->cuts_s);
     m->at_a = at;
@@ -321,6 +329,16 @@ static void run_tile(const block *b, gr_tile *t, int64_t i, int64_t j)
                        t->cols - c < 16 ? t->cols - c : 16);
 }
 
+/* A tile's rows of s to where they do not meet in L1. */
+static void copy_rows(const block *b, gr_tile *t)
+{
+    const int64_t stride = t->k + TURN_COLS;
+
+    for (int i = 0; i < t->rows; i++)
+        memcpy(b->s_mem + i * stride, t->s + i * t->s_stride, (size_t)t->k * sizeof(float));
+    t->s_stride = stride;
+}
+
 /* All tiles of s's rows [j, j + rows) over v's columns [lo, hi). */
 static void run_row(const block *b, int64_t j, int rows, int64_t lo, int64_t hi)
 {
@@ -330,10 +348,12 @@ static void run_row(const block *b, int64_t j, int rows, int64_t lo, int64_t hi)
 
     t.s = b->s + j * m->s.step_i + b->k_lo * m->s.step_k;
     t.s_stride = m->s.step_i;
-    if (t.s_packed) {
+    if (t.s_packed)
         m->isa->pack_rows(b->s_mem, t.s, m->s.step_k, n_k, rows);
+    else if (m->aside)
+        copy_rows(b, &t);
+    if (t.s_packed || m->aside)
         t.s = b->s_mem;
-    }
     for (int64_t i = lo; i < hi; i += width) {
         t.cols = (int)gr_min64(width, hi - i);
         t.v = b->v_mem + (i - lo) * n_k;
@@ -410,7 +430,7 @@ static void run_slice(void *arg, int slice, int n_slices)
 
     (void)n_slices;
     b.s_mem = (float *)(work + scratch_bytes(m->v_block * m->k_block));
-    b.turn_mem = b.s_mem + scratch_bytes((int64_t)m->isa->rows * m->k_block + TURN_COLS) / 4;
+    b.turn_mem = b.s_mem + scratch_bytes(s_floats(m)) / sizeof(float);
     gr_pool_cut(m->n_v, m->isa->width, in_batch % m->cuts_v, m->cuts_v, &b.v_lo, &b.v_hi);
     gr_pool_cut(m->n_s, m->isa->rows, in_batch / m->cuts_v, m->cuts_s, &b.s_lo, &b.s_hi);
     gr_pool_cut(m->d.batch, 1, slice / per_batch, m->cuts_batch, &z, &z_end);
