@@ -10,12 +10,14 @@ extern "C" {
 
 typedef enum gr_optim_kind { GR_OPTIM_SGD, GR_OPTIM_ADAMW, GR_OPTIM_ADAM } gr_optim_kind;
 
-/* Parameters that are treated apart. A parameter belongs to the first group that matches. */
+/* Parameters that are treated apart. A parameter belongs to the first group that matches. A pattern
+ * that no parameter matches is an error when the step is traced. */
 typedef struct gr_param_group {
     const char *match;   /* names as the shell matches files, with '|' between several:
                             "backbone.*|*.bias" */
     double lr_scale;     /* times the learning rate */
     double weight_decay; /* instead of the optimiser's */
+    const char *where;   /* it was asked for, for messages; NULL: in the program */
 } gr_param_group;
 
 typedef struct gr_optim {

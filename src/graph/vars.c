@@ -84,7 +84,7 @@ static gr_status check_name(const char *name)
 
 /* ---- freezing by name ---- */
 
-#define MAX_PATTERN 256
+#define MAX_PATTERN GR_VARS_PATTERN
 
 /* Takes the next pattern off a list parted by commas, without blanks around it; false at the
  * end. One that is too long matches nothing, and is then named as such. */
@@ -119,12 +119,7 @@ gr_status gr_vars_check_freeze(const gr_vars *t)
     char one[MAX_PATTERN];
 
     while (rest && next_pattern(&rest, one)) {
-        bool found = false;
-
-        for (int i = 0; i < t->n && !found; i++)
-            found = t->list[i]->kind == GR_VAR_PARAM && fnmatch(one, t->list[i]->name, 0) == 0;
-        if (!found)
-            return gr_fail(GR_ERR_ARG, "freeze: no parameter is called '%s'", one);
+        GR_TRY(gr_wrap(gr_vars_check_pattern(t, one), "freeze"));
     }
     return GR_OK;
 }

@@ -70,6 +70,9 @@ gr_var *gr_vars_find(const gr_vars *t, const char *name); /* NULL: none */
  * differ from the known one, or when the table is sealed and the name is new. */
 gr_status gr_vars_get(gr_vars *t, const gr_var *want, gr_var **out) GR_MUST_CHECK;
 
+#define GR_VARS_PATTERN 256 /* bytes of one pattern, with its end */
+/* GR_ERR_ARG: the pattern takes no parameter of the table; the message has the nearest names. */
+gr_status gr_vars_check_pattern(const gr_vars *t, const char *pattern) GR_MUST_CHECK;
 /* Every pattern of `freeze` takes a parameter of the table; GR_ERR_ARG names one that does
  * not: it is more likely misspelt than meant so. */
 gr_status gr_vars_check_freeze(const gr_vars *t) GR_MUST_CHECK;

@@ -60,23 +60,45 @@ gr_status gr_optim_check(const gr_optim *o)
     return check_groups(o);
 }
 
-/* Whether one of the patterns between '|' takes the name. */
+/* Takes the next pattern off a list parted by '|'; false at the end. One that is too long is cut:
+ * it matches nothing then, and is named as such. */
+static bool next_pattern(const char **list, char one[GR_VARS_PATTERN])
+{
+    const char *at = *list + strspn(*list, "|");
+    size_t len = strcspn(at, "|"), n = len < GR_VARS_PATTERN ? len : GR_VARS_PATTERN - 1;
+
+    *list = at + len;
+    memcpy(one, at, n);
+    one[n] = '\0';
+    return n > 0;
+}
+
 static bool matches(const char *patterns, const char *name)
 {
-    char one[256];
+    char one[GR_VARS_PATTERN];
 
-    for (const char *at = patterns; *at;) {
-        size_t len = strcspn(at, "|");
-
-        if (len < sizeof(one)) {
-            memcpy(one, at, len);
-            one[len] = '\0';
-            if (fnmatch(one, name, 0) == 0)
-                return true;
-        }
-        at += len + (at[len] == '|');
-    }
+    while (next_pattern(&patterns, one))
+        if (fnmatch(one, name, 0) == 0)
+            return true;
     return false;
+}
+
+gr_status gr_optim_check_names(const gr_optim *o, const gr_vars *vars)
+{
+    for (int i = 0; i < o->n_groups; i++) {
+        const gr_param_group *g = &o->groups[i];
+        const char *rest = g->match;
+        char one[GR_VARS_PATTERN];
+
+        while (next_pattern(&rest, one)) {
+            gr_status st = gr_vars_check_pattern(vars, one);
+
+            if (st != GR_OK && g->where)
+                return gr_wrap(st, "%s", g->where);
+            GR_TRY(gr_wrap(st, "optimiser: group %d", i));
+        }
+    }
+    return GR_OK;
 }
 
 const gr_param_group *gr_optim_group(const gr_optim *o, const char *name)

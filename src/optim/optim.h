@@ -30,6 +30,10 @@ static inline bool gr_update_has_control(const gr_update_config *c)
 /* GR_ERR_ARG names the setting that is out of range. */
 gr_status gr_optim_check(const gr_optim *o) GR_MUST_CHECK;
 
+/* Every pattern of every group takes a parameter; GR_ERR_ARG names one that does not, and its
+ * place: it is more likely misspelt than meant so. */
+gr_status gr_optim_check_names(const gr_optim *o, const gr_vars *vars) GR_MUST_CHECK;
+
 /* The group of a parameter of that name; NULL: none matches. */
 const gr_param_group *gr_optim_group(const gr_optim *o, const char *name);
 

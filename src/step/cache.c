@@ -9,6 +9,15 @@
 #include "base/size.h"
 #include "step/private.h"
 
+/* The first of two would be taken, and the other not used, in silence. */
+static gr_status check_twice(const gr_named *feeds, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (strcmp(feeds[k].name, feeds[i].name) == 0)
+            return gr_fail(GR_ERR_ARG, "feeds %d and %d are both called '%s'", k, i, feeds[i].name);
+    return GR_OK;
+}
+
 gr_status gr_step_check_feeds(const gr_named *feeds, int n_feeds)
 {
     if (n_feeds < 0 || (n_feeds > 0 && !feeds))
@@ -18,6 +27,7 @@ gr_status gr_step_check_feeds(const gr_named *feeds, int n_feeds)
 
         if (!feeds[i].name)
             return gr_fail(GR_ERR_ARG, "feed %d has no name", i);
+        GR_TRY(check_twice(feeds, i));
         st = gr_shape_check(&feeds[i].shape, feeds[i].dtype);
         if (st != GR_OK)
             return gr_wrap(st, "feed '%s'", feeds[i].name);

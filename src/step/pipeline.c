@@ -74,7 +74,10 @@ static gr_status trace(build *b)
                        b->g->blocks[b->g->n_blocks - 1]);
     if (trains(b) && !b->g->loss)
         return gr_fail(GR_ERR_ARG, "the training trace did not call gr_loss()");
-    return trains(b) ? gr_vars_check_freeze(b->g->vars) : GR_OK;
+    if (!trains(b))
+        return GR_OK;
+    GR_TRY(gr_vars_check_freeze(b->g->vars));
+    return gr_optim_check_names(&b->s->c.optim, b->g->vars);
 }
 
 static bool averages(const build *b)

@@ -76,6 +76,8 @@ static gr_status keep_groups(gr_step *s)
     for (int i = 0; i < o->n_groups; i++) {
         groups[i] = o->groups[i];
         GR_TRY(keep_text(s, &groups[i].match, ""));
+        if (groups[i].where)
+            GR_TRY(keep_text(s, &groups[i].where, ""));
     }
     o->groups = groups;
     return GR_OK;

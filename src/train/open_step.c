@@ -20,6 +20,18 @@ static void dump(void *arg, const char *pass, const char *text)
     gr_trainer_say(arg, "graph after %s:\n%s", pass, text);
 }
 
+/* "a.yaml:12: train.optimizer.no_decay", in the trainer's arena; NULL: no memory. */
+static const char *place_of_no_decay(gr_trainer *t)
+{
+    gr_text place = GR_TEXT_INIT;
+    const char *where;
+
+    gr_train_options_origin(&t->o, "no_decay", &place);
+    where = gr_arena_printf(t->arena, "%s: train.optimizer.no_decay", gr_text_str(&place));
+    gr_text_fini(&place);
+    return where;
+}
+
 static gr_status make_step(gr_trainer *t)
 {
     static const char *const groups[] = { "auto", "nccl", "ipc" }; /* gr_group_kind */
@@ -34,6 +46,9 @@ static gr_status make_step(gr_trainer *t)
     c.pg = t->pg;
     c.optim = gr_train_options_optim(&t->o);
     if (t->o.no_decay) {
+        no_decay.where = place_of_no_decay(t);
+        if (!no_decay.where)
+            return GR_ERR_NOMEM;
         c.optim.groups = &no_decay;
         c.optim.n_groups = 1;
     }

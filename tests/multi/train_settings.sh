@@ -127,6 +127,9 @@ grep -q grad_norm ema/metrics.jsonl || fail "no norm without clipping"
 train 2 sched --n_train 96 --batch_size 8 --epochs 2 --optimizer sgd --momentum 0.9 --nesterov \
     --lr_schedule multistep --lr_milestones 1 --lr_by_epoch --warmup_steps 0 --lr 0.1 --log_every 1 \
     --decay_all=false --no_decay 'fc1.*' || fail sched
+printf 'train:\n  optimizer:\n    no_decay: ["*.bias", "fcl.*"]\n' >typo.yaml
+! train 2 typo --config typo.yaml --n_train 96 --batch_size 8 || fail "a pattern without a parameter"
+says typo "typo.yaml:3: train.optimizer.no_decay: no parameter is called 'fcl.\*'; the nearest: 'fc1.weight'"
 [ "$(grep -c '"lr": 0.01' sched/metrics.jsonl)" = 6 ] || fail "milestones: $(cat sched/metrics.jsonl)"
 train 1 amp --n_train 96 --batch_size 8 --epochs 1 --use_amp || fail amp
 says amp "Precision: bf16"

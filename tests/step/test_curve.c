@@ -9,7 +9,7 @@
 #include "check.h"
 #include "step/world.h"
 
-static const gr_param_group groups[] = { { "fc3.*", 0.5, 0 } };
+static const gr_param_group groups[] = { { "fc3.*", 0.5, 0, NULL } };
 
 static const struct {
     const char *name;

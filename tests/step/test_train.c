@@ -186,6 +186,11 @@ static void test_senseless_training(void)
     GR_CHECK_FAILS(gr_step_train(s, b->feeds, 2, (double)NAN), GR_ERR_ARG, "the learning rate is");
     GR_CHECK_FAILS(gr_step_train(s, b->feeds, 2, -1), GR_ERR_ARG, "the learning rate is -1");
     GR_CHECK_FAILS(gr_step_train(s, NULL, 2, 0.1), GR_ERR_ARG, "2 feeds at address");
+    b->feeds[1].name = "x";
+    GR_CHECK_FAILS(gr_step_train(s, b->feeds, 2, 0.1), GR_ERR_ARG,
+                   "feeds 0 and 1 are both called 'x'");
+    GR_CHECK_FAILS(gr_step_plan(s, false, b->feeds, 2), GR_ERR_ARG, "both called 'x'");
+    b->feeds[1].name = "y";
     b->feeds[0].shape.dim[0] = 0;
     GR_CHECK_FAILS(gr_step_train(s, b->feeds, 2, 0.1), GR_ERR_ARG, "feed 'x' is empty");
     b->feeds[0].shape.dim[0] = 8;
@@ -250,6 +255,48 @@ static void test_bad_settings(void)
     expect_refused(bad_clip, "clip_norm is -1");
 }
 
+/* A name that no parameter has is more likely misspelt than meant so. */
+static void test_patterns(void)
+{
+    static const struct {
+        gr_param_group group;
+        const char *freeze, *part; /* NULL: fine */
+    } rows[] = {
+        { { "fc1.*|*.bias", 1, 0, NULL }, "fc2.*", NULL },
+        { { "fc1.*|*.bais", 1, 0, NULL },
+          NULL,
+          "optimiser: group 0: no parameter is called '*.bais'; the nearest: 'fc1.bias', "
+          "'fc2.bias'" },
+        { { "fcl.*", 1, 0, "a.yaml:7: no_decay" },
+          NULL,
+          "a.yaml:7: no_decay: no parameter is called 'fcl.*'; the nearest: 'fc1.weight', "
+          "'fc1.bias', 'fc2.weight'" },
+        { { "*", 1, 0, NULL },
+          "fc2.*, fc4.weight",
+          "freeze: no parameter is called 'fc4.weight'; the nearest: 'fc1.weight', 'fc2.weight'" },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        job j = mlp_job();
+        batch *b = malloc(sizeof(*b));
+        gr_step *s;
+
+        j.c.device = "cpu";
+        j.c.freeze = rows[i].freeze;
+        j.c.optim.groups = &rows[i].group;
+        j.c.optim.n_groups = 1;
+        GR_CHECK_OK(gr_step_create(&s, &j.c));
+        batch_fill(b, false, 0, 0, 8);
+        if (rows[i].part)
+            GR_CHECK_FAILS(gr_step_plan(s, true, b->feeds, 2), GR_ERR_ARG, rows[i].part);
+        else
+            GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
+        GR_CHECK_OK(gr_step_plan(s, false, b->feeds, 2)); /* nothing learns there */
+        gr_step_destroy(s);
+        free(b);
+    }
+}
+
 static gr_status train_once(void *arg)
 {
     job j = mlp_job();
@@ -275,6 +322,7 @@ int main(void)
     test_bad_input_is_named();
     test_bad_settings();
     test_senseless_training();
+    test_patterns();
     GR_CHECK(gr_alloc_fail_each(train_once, NULL) > 50);
     return 0;
 }

@@ -62,8 +62,8 @@ static gr_status trace_deep(gr_graph *g, void *user)
     return gr_graph_status(g);
 }
 
-static const gr_param_group groups[] = { { "*.bias|gain", 2.0, 0.0 },
-                                         { "layer.2.*|first.*", 0.5, 0.03 } };
+static const gr_param_group groups[] = { { "*.bias|gain", 2.0, 0.0, NULL },
+                                         { "layer.2.*|first.*", 0.5, 0.03, NULL } };
 
 static gr_step_config base_config(void)
 {
