@@ -119,8 +119,14 @@ gr_value *gr_graph_var(gr_graph *g, const char *site, gr_var *var)
 static gr_value *find_var(const char *site, gr_graph *g, const gr_var *want)
 {
     gr_var *var;
-    gr_status st = gr_vars_get(g->vars, want, &var);
+    gr_status st;
 
+    if (!want->name || !*want->name) {
+        gr_graph_fail(g, site, "a %s needs a name",
+                      want->kind == GR_VAR_PARAM ? "parameter" : "buffer");
+        return NULL;
+    }
+    st = gr_vars_get(g->vars, want, &var);
     if (st == GR_OK)
         return gr_graph_var(g, site, var);
     gr_graph_stick(g, st == GR_ERR_NOMEM ? st : gr_wrap(st, "%s", site));

@@ -9,6 +9,8 @@
 /* False, and a failure, when the layer cannot be. */
 static bool check(const gr_layer *l, const gr_value *index, int64_t n, int64_t d)
 {
+    if (!gr_layer_has_name(l, "embedding"))
+        return false;
     if (n < 1 || d < 1) {
         gr_graph_fail(l->g, l->site,
                       "embedding '%s' of %" PRId64 " rows of %" PRId64 ": both must be at least 1",

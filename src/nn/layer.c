@@ -39,13 +39,25 @@ gr_value *gr_layer_buffer(const gr_layer *l, const char *suffix, gr_dtype t, gr_
     return name ? gr_buffer_at(l->site, l->g, name, t, shape, gr_init_const(start)) : NULL;
 }
 
+bool gr_layer_has_name(const gr_layer *l, const char *kind)
+{
+    if (!l->name)
+        gr_graph_fail(l->g, l->site,
+                      "%s: the name is NULL; its parameters are called after it: \"fc1\" has "
+                      "fc1.weight",
+                      kind);
+    return l->name != NULL;
+}
+
 int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x, int min_dims)
 {
     gr_shape shape = gr_value_shape(x);
     char text[GR_SHAPE_TEXT];
 
+    if (!gr_layer_has_name(l, kind))
+        return 0;
     if (!x) {
-        gr_graph_fail(l->g, l->site, "%s '%s': the input is NULL", kind, l->name ? l->name : "");
+        gr_graph_fail(l->g, l->site, "%s '%s': the input is NULL", kind, l->name);
         return 0;
     }
     if (shape.n_dims >= min_dims && shape.dim[shape.n_dims - 1] > 0)
@@ -53,8 +65,7 @@ int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x
     gr_graph_fail(l->g, l->site,
                   "%s '%s': input %s, expected at least %d dimensions, the last of them the "
                   "channels and not empty",
-                  kind, l->name ? l->name : "", gr_shape_text(&shape, text, sizeof(text)),
-                  min_dims);
+                  kind, l->name, gr_shape_text(&shape, text, sizeof(text)), min_dims);
     return 0;
 }
 

@@ -18,8 +18,11 @@ gr_value *gr_layer_param(const gr_layer *l, const char *suffix, gr_shape shape, 
 gr_value *gr_layer_buffer(const gr_layer *l, const char *suffix, gr_dtype t, gr_shape shape,
                           double start);
 
-/* The last dimension of x; 0, and a failure that names `kind` and the layer, when x is NULL or
- * has fewer than min_dims dimensions or an empty last one. */
+/* False, and a failure that says which call it was: the layer has no name. */
+bool gr_layer_has_name(const gr_layer *l, const char *kind);
+
+/* The last dimension of x; 0, and a failure that names `kind` and the layer, when it has no name,
+ * or x is NULL or has fewer than min_dims dimensions or an empty last one. */
 int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x, int min_dims);
 
 /* gr_linear() that starts xavier-uniform with a zero bias. */

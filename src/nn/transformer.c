@@ -176,13 +176,13 @@ static gr_value *residual(const part *p, gr_value *x, part_fn *fn, const char *n
 
 static bool are_usable(const gr_layer *l, const char *kind, const gr_transformer_opts *o)
 {
-    const char *name = l->name ? l->name : "";
-
+    if (!gr_layer_has_name(l, kind))
+        return false;
     if (!o)
         gr_graph_fail(l->g, l->site, "%s '%s': the options are NULL, and heads are needed", kind,
-                      name);
+                      l->name);
     else if ((unsigned)o->activation > GR_ACT_SILU)
-        gr_graph_fail(l->g, l->site, "%s '%s': unknown activation %d", kind, name,
+        gr_graph_fail(l->g, l->site, "%s '%s': unknown activation %d", kind, l->name,
                       (int)o->activation);
     return l->g->status == GR_OK;
 }
@@ -211,7 +211,7 @@ gr_value *gr_decoder_layer_at(const char *site, gr_graph *g, const char *name, g
     if (!are_usable(&l, "decoder layer", opts))
         return NULL;
     if (!memory) {
-        gr_graph_fail(g, site, "decoder layer '%s': the memory is NULL", name ? name : "");
+        gr_graph_fail(g, site, "decoder layer '%s': the memory is NULL", name);
         return NULL;
     }
     gr_block_begin_at(site, g, name);

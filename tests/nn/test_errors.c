@@ -326,6 +326,50 @@ static void freeze_null(gr_graph *g, const in *i)
     gr_freeze(g, NULL);
 }
 
+/* ---- layers without a name ---- */
+
+static void linear_unnamed(gr_graph *g, const in *i)
+{
+    gr_linear(g, NULL, i->flat, 3);
+}
+
+static void conv_unnamed(gr_graph *g, const in *i)
+{
+    gr_conv_layer(g, NULL, i->x, 8, 3, NULL, NULL);
+}
+
+static void norm_unnamed(gr_graph *g, const in *i)
+{
+    gr_batch_norm_layer(g, NULL, i->x);
+}
+
+static void embedding_unnamed(gr_graph *g, const in *i)
+{
+    gr_embedding_layer(g, NULL, i->ids, 10, 4, NULL);
+}
+
+static void attention_unnamed(gr_graph *g, const in *i)
+{
+    gr_multihead_attention(g, NULL, i->tokens, NULL, &(gr_attention_opts){ .heads = 3 });
+}
+
+static void encoder_unnamed(gr_graph *g, const in *i)
+{
+    gr_encoder_layer(g, NULL, i->tokens, &(gr_transformer_opts){ .heads = 3 });
+}
+
+static void param_unnamed(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_param(g, NULL, GR_SHAPE(3), gr_init_const(1));
+}
+
+static void buffer_unnamed(gr_graph *g, const in *i)
+{
+    (void)i;
+    gr_buffer(g, "", GR_F32, GR_SHAPE(3), gr_init_const(1));
+}
+
 static void resnet_null(gr_graph *g, const in *i)
 {
     gr_resnet_model(g, NULL, i->x, NULL, NULL);
@@ -352,6 +396,14 @@ static const wrong wrongs[] = {
     { buffer_type, "buffer 'seen' must be f32 or i64, not no type" },
     { output_name, "an output needs a name" },
     { input_name, "an input needs a name" },
+    { linear_unnamed, "linear: the name is NULL; its parameters are called after it" },
+    { conv_unnamed, "convolution: the name is NULL" },
+    { norm_unnamed, "batch norm: the name is NULL" },
+    { embedding_unnamed, "embedding: the name is NULL" },
+    { attention_unnamed, "attention: the name is NULL" },
+    { encoder_unnamed, "encoder layer: the name is NULL" },
+    { param_unnamed, "a parameter needs a name" },
+    { buffer_unnamed, "a buffer needs a name" },
     { freeze_null, "freeze: its input is NULL" },
     { resnet_null, "18, 34, 50, 101 or 152 layers, not 0" },
     { unet_base, "U-Net 'net': input [2, 6, 6, 12], base -2" },
