@@ -19,6 +19,7 @@ typedef struct resolver {
     gr_arena *arena;
     const gr_dataset_config *config;
     gr_dataset_config *out;
+    const char *const *names; /* of the part that is asked for; NULL: none is */
     bool no_memory;
 } resolver;
 
@@ -81,15 +82,15 @@ static gr_status not_found(const char *what, const char *where)
 /* The folder of the asked part; the path itself when none is asked for; NULL: not there. */
 static const char *part_folder(resolver *r)
 {
-    const char *split = r->config->split, *path;
-    const char *const *names = part_names(split);
+    const char *const *names = r->names;
+    const char *path;
 
-    if (!split)
+    if (!names)
         return r->config->path;
     path = folder_in(r, r->config->path, names);
     if (!path)
-        gr_fail(GR_ERR_IO, "there is no folder for '%s' (%s%s%s ...) in '%s'", split, names[0],
-                names[1] ? ", " : "", names[1] ? names[1] : "", r->config->path);
+        gr_fail(GR_ERR_IO, "there is no folder for '%s' (%s%s%s ...) in '%s'", r->config->split,
+                names[0], names[1] ? ", " : "", names[1] ? names[1] : "", r->config->path);
     return path;
 }
 
@@ -209,7 +210,7 @@ static gr_status format_by_content(resolver *r, const content *c, gr_format *out
     *out = format_by_marks(r, c);
     if (*out != GR_FORMAT_AUTO)
         return GR_OK;
-    if (only_parts(c) && !r->config->split) /* with one, that it is not there is said later */
+    if (only_parts(c) && !r->names) /* with one, that it is not there is said later */
         return gr_fail(GR_ERR_ARG, "'%s' holds parts ('%s' ...): say which one, or name its folder",
                        path, c->folders.at[0].name);
     if (c->folders.n > 0)
@@ -231,7 +232,7 @@ static gr_status format_by_content(resolver *r, const content *c, gr_format *out
 static gr_status format_of_folder(resolver *r, const char *path, gr_format *out)
 {
     gr_dataset_config config = *r->config;
-    resolver inner = { .arena = r->arena, .config = &config, .out = r->out };
+    resolver inner = { .arena = r->arena, .config = &config, .out = r->out, .names = r->names };
     content c = { 0 };
     gr_status st;
 
@@ -259,8 +260,8 @@ static gr_status detect(resolver *r, gr_format *out)
         return GR_OK;
     }
     /* What the part's folder holds decides, unless the whole has marks of its own. */
-    if (r->config->split && part_names(r->config->split))
-        inside = folder_in(r, path, part_names(r->config->split));
+    if (r->names)
+        inside = folder_in(r, path, r->names);
     if (inside && !first_of(r, inside, "", drive_masks, "", gr_is_folder))
         return format_of_folder(r, inside, out);
     return format_of_folder(r, path, out);
@@ -271,7 +272,7 @@ static gr_status detect(resolver *r, gr_format *out)
 static gr_status resolve_pairs(resolver *r, const char *const *mask_names, bool *found)
 {
     const gr_dataset_config *c = r->config;
-    const char *const *names = part_names(c->split);
+    const char *const *names = r->names;
     const char *base = c->path, *inner;
 
     if (c->labels) {
@@ -309,20 +310,18 @@ static gr_status resolve_list(resolver *r, bool *found)
     const char *suffix = r->out->format == GR_FORMAT_CSV ? ".csv" : ".txt";
     const char *path = NULL;
 
-    if (!r->config->split) {
+    if (!r->names) {
         not_found("list file; name the file itself, or a part such as 'train',", r->config->path);
         return GR_OK;
     }
     for (int i = 0; below[i] && !path; i++)
-        path = first_of(r, r->config->path, below[i], part_names(r->config->split), suffix,
-                        gr_is_file);
+        path = first_of(r, r->config->path, below[i], r->names, suffix, gr_is_file);
     if (!r->config->root)
         r->out->root = r->config->path;
     r->out->path = path;
     *found = path != NULL;
     if (!*found)
-        gr_fail(GR_ERR_IO, "there is no '%s%s' in '%s'", part_names(r->config->split)[0], suffix,
-                r->config->path);
+        gr_fail(GR_ERR_IO, "there is no '%s%s' in '%s'", r->names[0], suffix, r->config->path);
     return GR_OK;
 }
 
@@ -359,7 +358,7 @@ static bool begins_with_any(const char *name, const char *const *beginnings)
 static gr_status resolve_idx(resolver *r, bool *found)
 {
     static words mnist_test = { "t10k", "test", NULL };
-    const char *const *names = part_names(r->config->split);
+    const char *const *names = r->names;
     const char *path = r->config->path, *image = NULL;
     gr_listing files = { 0 };
     gr_status st;
@@ -394,13 +393,13 @@ end:
 static gr_status resolve_cifar(resolver *r, bool *found)
 {
     bool fine = r->out->format == GR_FORMAT_CIFAR100;
-    bool test = part_names(r->config->split) == parts[2].names;
+    bool test = r->names == parts[2].names;
     static words folders10 = { "cifar-10-batches-bin", NULL };
     static words folders100 = { "cifar-100-binary", NULL };
     const char *inner = folder_in(r, r->config->path, fine ? folders100 : folders10);
     const char *dir = inner ? inner : r->config->path, *name;
 
-    if (part_names(r->config->split) == parts[1].names) {
+    if (r->names == parts[1].names) {
         not_found("validation part of CIFAR; divide the training part", dir);
         return GR_OK;
     }
@@ -427,7 +426,7 @@ static gr_status resolve_npy(resolver *r, bool *found)
 {
     static words images = { "images.npy", "data.npy", "x.npy", "X.npy", NULL };
     static words labels = { "labels.npy", "masks.npy", "y.npy", "Y.npy", NULL };
-    const char *const *names = part_names(r->config->split);
+    const char *const *names = r->names;
     const char *dir = names ? folder_in(r, r->config->path, names) : r->config->path;
     const char *x = NULL, *y = NULL;
 
@@ -461,7 +460,7 @@ static gr_status resolve_npy(resolver *r, bool *found)
 /* A file stands for itself, and for training where a part is asked for. */
 static gr_status resolve_file(resolver *r, bool *found)
 {
-    *found = !r->config->split || part_names(r->config->split) == parts[0].names;
+    *found = !r->names || r->names == parts[0].names;
     if (!*found)
         gr_fail(GR_ERR_IO, "'%s' is one file: there is no part '%s'", r->config->path,
                 r->config->split);
@@ -499,13 +498,13 @@ static gr_status resolve_folder(resolver *r, bool *found)
 gr_status gr_dataset_resolve(gr_arena *a, const gr_dataset_config *config, gr_dataset_config *out,
                              bool *found)
 {
-    resolver r = { .arena = a, .config = config, .out = out };
+    resolver r = { .arena = a, .config = config, .out = out, .names = part_names(config->split) };
     gr_status st;
 
     *out = *config;
     out->split = NULL;
     *found = false;
-    if (config->split && !part_names(config->split))
+    if (config->split && !r.names)
         return gr_fail(GR_ERR_ARG, "there is no part '%s'; parts are train, valid and test",
                        config->split);
     if (!gr_is_file(config->path) && !gr_is_folder(config->path)) {
