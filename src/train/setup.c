@@ -163,11 +163,17 @@ static gr_status open_run(gr_trainer *t)
     return GR_OK;
 }
 
-gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
+static gr_status begin_training(gr_trainer *t, const gr_command *c)
 {
     GR_TRY(gr_trainer_begin(t, c, GR_TASK_TRAIN));
     t->is_quiet = !gr_log_wants(GR_LOG_TRAIN, GR_LEVEL_WARN);
     gr_stop_watch(); /* not before: a rank that waits for the others has nothing to save */
+    return GR_OK;
+}
+
+gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
+{
+    GR_TRY(begin_training(t, c));
     GR_TRY(gr_trainer_claim_folder(t));
     gr_trainer_open_log(t);
     GR_TRY(open_run(t));
@@ -177,9 +183,7 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
 
 gr_status gr_trainer_open_unsaved(gr_trainer *t, const gr_command *c)
 {
-    GR_TRY(gr_trainer_begin(t, c, GR_TASK_TRAIN));
-    t->is_quiet = !gr_log_wants(GR_LOG_TRAIN, GR_LEVEL_WARN);
-    gr_stop_watch();
+    GR_TRY(begin_training(t, c));
     GR_TRY(gr_trainer_find_run(t));
     GR_TRY(open_run(t));
     return gr_trainer_banner(t);
