@@ -4,11 +4,18 @@
 set(CMAKE_INSTALL_LIBDIR lib CACHE PATH "Libraries, relative to the prefix")
 include(GNUInstallDirs)
 
-set(gr_requires "jansson libprotobuf-c libpng libjpeg zlib yaml-0.1")
-set(gr_libs_private "-lpthread -lm -ldl")
+# As flags and not as Requires.private, whose include folders pkg-config hands to everybody: no
+# public header needs one of them.
+set(gr_libs_private "")
+foreach(name JANSSON PROTOBUF_C PNG JPEG ZLIB YAML)
+  list(APPEND gr_libs_private ${${name}_STATIC_LDFLAGS})
+endforeach()
+list(REMOVE_DUPLICATES gr_libs_private)
+list(APPEND gr_libs_private -lpthread -lm -ldl)
 if(GR_HAVE_ONEDNN)
-  set(gr_libs_private "-ldnnl ${gr_libs_private}")
+  list(PREPEND gr_libs_private -ldnnl)
 endif()
+list(JOIN gr_libs_private " " gr_libs_private)
 configure_file(cmake/gradus.pc.in ${CMAKE_BINARY_DIR}/gradus.pc @ONLY)
 
 install(TARGETS gradus gradus_static)

@@ -15,6 +15,11 @@ cmake --install "$build" --prefix "$top/first" >"$top/log" || { cat "$top/log"; 
 mv "$top/first" "$top/moved" # everything is found relative to everything else
 export PKG_CONFIG_PATH=$top/moved/lib/pkgconfig
 
+# What the public headers need, and nothing of the libraries below.
+cflags=$(pkg-config --cflags gradus)
+[ "$cflags" = "-I$top/moved/include" ] || [ "$(cd "${cflags#-I}" && pwd)" = "$top/moved/include" ] ||
+    fail "pkg-config --cflags: $cflags"
+
 example() { # NAME LIBRARY...: compiles and runs examples/train_mlp.c
     # shellcheck disable=SC2046
     "${CC:-cc}" -std=c17 -Wall -Wextra -Werror "$GR_SOURCE/examples/train_mlp.c" -o "$top/$1" \
