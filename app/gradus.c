@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define EXIT_USAGE  2
 #define EXIT_SIGNAL 128 /* plus the signal's number */
 
 static int exit_code(gr_status st, int number)
@@ -27,10 +26,9 @@ static int exit_code(gr_status st, int number)
         return EXIT_SUCCESS;
     snprintf(text, sizeof(text), "gradus: %s: %s", gr_status_text(st), gr_error_message());
     fprintf(stderr, "%s\n", text);
-    if (st == GR_ERR_PEER)
-        return GR_EXIT_PEER; /* and no error file: torchrun blames the first who leaves one */
-    gr_error_file_leave(text);
-    return st == GR_ERR_ARG ? EXIT_USAGE : EXIT_FAILURE;
+    if (st != GR_ERR_PEER) /* torchrun blames the first who leaves one */
+        gr_error_file_leave(text);
+    return gr_exit_code(st);
 }
 
 static gr_status run(const gr_command *c, const gr_verb *verb, gr_text *out, int *number)

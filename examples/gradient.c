@@ -60,5 +60,5 @@ int main(int argc, char **argv)
         printf("\n%s", text);
     free(text);
     gr_step_destroy(step);
-    return st == GR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return gr_exit_code(st);
 }

@@ -9,7 +9,6 @@
 #include <gradus/gradus.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Called once for each set of input shapes. Builders return NULL after a failure and go on;
  * the first failure, with this file and line, is kept by the graph. */
@@ -52,5 +51,5 @@ int main(void)
     if (st != GR_OK)
         fprintf(stderr, "%s: %s\n", gr_status_text(st), gr_error_message());
     gr_step_destroy(step);
-    return st == GR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return gr_exit_code(st);
 }

@@ -167,5 +167,5 @@ int main(void)
     gr_pg_destroy(pg);
     free(s);
     free(t);
-    return st == GR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return gr_exit_code(st);
 }

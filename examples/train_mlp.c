@@ -12,7 +12,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { BATCH = 64, STEPS = 300, N_CLASSES = 4 };
 
@@ -96,5 +95,5 @@ int main(void)
         fprintf(stderr, "train_mlp: %s: %s\n", gr_status_text(st), gr_error_message());
     gr_step_destroy(step); /* before the group, which it uses */
     gr_pg_destroy(pg);
-    return st == GR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return gr_exit_code(st);
 }

@@ -7,7 +7,6 @@
 #include <gradus/gradus.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { BATCH = 16, SIDE = 32, STEPS = 16, N_KINDS = 3 };
 
@@ -96,5 +95,5 @@ int main(void)
         fprintf(stderr, "train_resnet: %s: %s\n", gr_status_text(st), gr_error_message());
     gr_step_destroy(step);
     gr_pg_destroy(pg);
-    return st == GR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return gr_exit_code(st);
 }

@@ -49,6 +49,10 @@ GR_API gr_status gr_fail(gr_status st, const char *fmt, ...) GR_PRINTF(2, 3);
 /* Puts context before the message: "shard 'x': " + what was there. Returns `st`. */
 GR_API gr_status gr_wrap(gr_status st, const char *fmt, ...) GR_PRINTF(2, 3);
 
+/* What main() returns: 0, 2 for wrong arguments, 4 when another rank failed, so that launchers look
+ * elsewhere for the cause (docs/errors.md), and 1 for everything else. Any thread. */
+GR_API int gr_exit_code(gr_status st);
+
 /* Propagation: return, or jump to the function's only cleanup label. */
 #define GR_TRY(call)                \
     do {                            \

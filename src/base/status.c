@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define EXIT_USAGE 2
+
 static _Thread_local char message[GR_ERROR_TEXT];
 
 static const char *const status_text[GR_STATUS_COUNT] = {
@@ -28,6 +30,13 @@ const char *gr_status_text(gr_status st)
 {
     /* A status may arrive from another process as a number, so it is not trusted. */
     return (unsigned)st < GR_STATUS_COUNT ? status_text[st] : "unknown status";
+}
+
+int gr_exit_code(gr_status st)
+{
+    if (st == GR_OK)
+        return EXIT_SUCCESS;
+    return st == GR_ERR_PEER ? GR_EXIT_PEER : st == GR_ERR_ARG ? EXIT_USAGE : EXIT_FAILURE;
 }
 
 const char *gr_error_message(void)

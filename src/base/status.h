@@ -17,8 +17,8 @@ extern "C" {
     } while (0)
 GR_API __attribute__((noreturn)) void gr_bug(const char *file, int line, const char *cond);
 
-/* What a program exits with when its status is GR_ERR_PEER: it suffered from another rank,
- * and a launcher looks for the cause elsewhere. */
+/* What gr_exit_code() says of GR_ERR_PEER: a program suffered from another rank, and a launcher
+ * looks for the cause elsewhere. */
 #define GR_EXIT_PEER 4
 
 /* A failure ignored on purpose; the reason stands beside the call. */

@@ -14,6 +14,8 @@ static void texts(void)
     GR_CHECK_STR(gr_status_text(GR_ERR_STOPPED), "stopped on request");
     GR_CHECK_STR(gr_status_text((gr_status)99), "unknown status");
     GR_CHECK_STR(gr_status_text((gr_status)-1), "unknown status");
+    GR_CHECK(gr_exit_code(GR_OK) == 0 && gr_exit_code(GR_ERR_ARG) == 2);
+    GR_CHECK(gr_exit_code(GR_ERR_PEER) == 4 && gr_exit_code(GR_ERR_IO) == 1);
     GR_CHECK_STR(gr_error_message(), "");
 }
 
