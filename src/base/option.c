@@ -121,17 +121,38 @@ const char *gr_nearest(const char *word, const char *const *names)
     return near_result(&s);
 }
 
+static bool has_help(const gr_option *table)
+{
+    for (; table->name; table++)
+        if (strcmp(table->name, "help") == 0)
+            return true;
+    return false;
+}
+
+static void list_options(const gr_option *table, gr_text *out)
+{
+    gr_text_add(out, "there are");
+    for (const gr_option *o = table; o->name; o++)
+        gr_text_addf(out, "%s --%s", o == table ? "" : ",", o->name);
+}
+
 static gr_status fail_unknown(const gr_option *table, const char *word)
 {
     const char *name = word + strspn(word, "-");
     near_search s = { .word = name, .len = strcspn(name, "=") };
+    gr_text hint = GR_TEXT_INIT;
 
     for (const gr_option *o = table; o->name; o++)
         near_offer(&s, o->name);
     if (near_result(&s))
-        return gr_fail(GR_ERR_ARG, "unknown option '%s'; did you mean '--%s'?", word,
-                       near_result(&s));
-    return gr_fail(GR_ERR_ARG, "unknown option '%s'", word);
+        gr_text_addf(&hint, "did you mean '--%s'?", near_result(&s));
+    if (has_help(table))
+        gr_text_addf(&hint, "%s--help lists all", hint.len > 0 ? " " : "");
+    else if (hint.len == 0)
+        list_options(table, &hint);
+    gr_fail(GR_ERR_ARG, "unknown option '%s'; %s", word, gr_text_str(&hint));
+    gr_text_fini(&hint);
+    return GR_ERR_ARG;
 }
 
 static gr_status check_range(const gr_option *o, double value, const char *word)

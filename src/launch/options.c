@@ -3,7 +3,9 @@
  *
  * (1) A row's PET_ variable is its name in capitals; flags take 0 or 1 there.
  * (2) A word "--nproc" that begins one name only stands for it, as in torchrun.
- * (3) The words of the program behind the first that is no option are never looked at.
+ * (3) "-np" is "-n", as mpirun has them. There they count the ranks of all hosts: on several hosts
+ *     they are refused.
+ * (4) The words of the program behind the first that is no option are never looked at.
  */
 #include "launch/options.h"
 
@@ -40,7 +42,7 @@ typedef struct row {
 #define CHOICE    GR_OPTION_CHOICE
 
 static const row rows[] = {
-    { "nproc-per-node", 0, TEXT, AT(nproc), 0, 0, NULL, "N",
+    { "nproc-per-node", 'n', TEXT, AT(nproc), 0, 0, NULL, "N",
       "ranks on this host: a number, auto, gpu or cpu [1]", 0 },
     { "nnodes", 0, TEXT, AT(nnodes), 0, 0, NULL, "N|MIN:MAX", "hosts of the job [1]", 0 },
     { "node-rank", 0, INT, AT(node_rank), 0, 65535, NULL, "I", "number of this host [0]", 0 },
@@ -131,6 +133,7 @@ static const gr_run_options defaults = {
 struct gr_run_words {
     char **items;
     int n, cap;
+    bool like_mpirun; /* -n or -np was among them */
 };
 
 void gr_run_words_destroy(gr_run_words *w)
@@ -238,6 +241,18 @@ static const gr_option *find(const table *t, const char *word, size_t len)
     return n == 1 ? found : NULL;
 }
 
+/* "-np 2" and "-np=2", written with "-n". */
+static gr_status complete_np(gr_run_words *w, char **word)
+{
+    gr_text text = GR_TEXT_INIT;
+
+    w->like_mpirun = w->like_mpirun || (*word)[1] == 'n';
+    if (strncmp(*word, "-np", 3) != 0 || ((*word)[3] && (*word)[3] != '='))
+        return GR_OK;
+    gr_text_addf(&text, "-n%s", *word + 3);
+    return keep(w, &text, word);
+}
+
 /* "-r", "-r=3", and "-r3", which is written as "-r=3". */
 static gr_status complete_letter(const table *t, gr_run_words *w, char **word,
                                  const gr_option **out)
@@ -271,6 +286,7 @@ static gr_status complete(const table *t, gr_run_words *w, int argc, char **argv
                 GR_TRY(keep(w, &text, &argv[i]));
             }
         } else {
+            GR_TRY(complete_np(w, &argv[i]));
             GR_TRY(complete_letter(t, w, &argv[i], &o));
         }
         if (!o)
@@ -337,6 +353,10 @@ gr_status gr_run_options_parse(gr_run_options *o, gr_run_words **words, bool leg
             st = take_variable(&t, &rows[i], w);
     if (st == GR_OK)
         st = parse_words(&t, w, argc, argv, n_used);
+    if (st == GR_OK && w->like_mpirun && strcmp(o->nnodes, "1") != 0 &&
+        strcmp(o->nnodes, "1:1") != 0)
+        st = gr_fail(GR_ERR_ARG, "option '-n' counts the ranks of all hosts in mpirun and those of "
+                                 "one here; on several hosts write --nproc-per-node");
     if (st != GR_OK) {
         /* Where the program was taken for a count, its options were taken for ours: that is what
          * there is to say then, and otherwise the message stays. */

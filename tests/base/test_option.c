@@ -117,7 +117,7 @@ static void bad_words(void)
     check_fails("--setps=3", "unknown option '--setps=3'; did you mean '--steps'?");
     check_fails("--Resume", "did you mean '--resume'?");
     check_fails("--data x", "did you mean '--data-path'?");
-    check_fails("--xyzzy", "unknown option '--xyzzy'");
+    check_fails("--xyzzy", "unknown option '--xyzzy'; there are --steps, --");
     GR_CHECK(!strstr(gr_error_message(), "did you mean"));
     check_fails("-steps 3", "unknown option '-steps'; did you mean '--steps'?");
     check_fails("-q", "unknown option '-q'");

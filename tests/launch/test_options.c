@@ -149,6 +149,8 @@ static void test_every_flag(void)
     GR_CHECK(gr_run_option_name((int)n) == NULL);
     GR_CHECK(is_taken("-r", "3") && is_taken("-t", "1") && is_taken("-m", NULL));
     GR_CHECK(is_taken("-r3", NULL) && is_taken("-t=0:1", NULL) && is_taken("-t0:1,1:2", NULL));
+    GR_CHECK(is_taken("-n", "2") && is_taken("-n2", NULL) && is_taken("-np", "2"));
+    GR_CHECK(is_taken("-np=2", NULL) && !is_taken("-nq", "2"));
     GR_CHECK(!is_taken("-m3", NULL) && !is_taken("-x3", NULL));
     GR_CHECK(is_taken("-h", NULL) && is_taken("--nproc", "2") && is_taken("--max", "2"));
     GR_CHECK(!is_taken("--rdzv", "x")); /* begins several */
@@ -300,6 +302,10 @@ static void test_refused(void)
         { "'--nnodes' took 'gradus' for its value; it needs a number of hosts",
           { "--nnodes", "gradus" } },
         { "gradrun --nnodes 2 --nproc-per-node 4", { "--nnodes", "gradus", "--config", "a" } },
+        { "on several hosts write --nproc-per-node", { "-n", "2", "--nnodes=2", "p" } },
+        { "took 'p' for its value", { "-np", "p" } },
+        { "unknown option '-x'; --help lists all", { "-x", "2", "p" } },
+        { "did you mean '--standalone'? --help lists all", { "--standalon3", "p" } },
         { "unknown option '--lr'", { "--nproc-per-node", "2", "--lr", "1" } },
         { "did you mean '--nproc-per-node'", { "--nproc-pernode", "2", "p" } },
         { "unknown option '--rdzv=1'", { "--rdzv=1", "p" } },

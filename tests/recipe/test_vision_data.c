@@ -44,6 +44,24 @@ static void folders(void)
     recipe_close(&r);
 }
 
+/* The words of other trainers: a model by its name alone, one side of the pictures. */
+static void short_words(void)
+{
+    static const char *const same[] = { "model: unet\nimage_size: 48", "model: unet\nimg_size: 48",
+                                        "model: {name: unet, config: {input_sizes: [1, 48, 48]}}" };
+    recipe_run r;
+
+    for (int i = 0; i < 3; i++) {
+        const gr_vision *v;
+
+        vision_open(&r, &vision_training, "%s", same[i]);
+        v = r.user;
+        GR_CHECK(gr_vision_segments(&v->model));
+        GR_CHECK(v->model.height == 48 && v->model.width == 48);
+        recipe_close(&r);
+    }
+}
+
 /* Advice to pack is for files of pictures: not for what is packed, or drawn. */
 static void faster(void)
 {
@@ -411,6 +429,7 @@ static void arrays(void)
 int main(void)
 {
     pictures_begin();
+    short_words();
     folders();
     faster();
     classes();

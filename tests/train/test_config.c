@@ -269,6 +269,8 @@ static void test_meanings(void)
     GR_CHECK_EQ(o->amp, GR_AMP_F16);
     GR_CHECK_EQ(o->patience, 10);
     GR_CHECK(o->use_wandb);
+    GR_CHECK_OK(config_parse("--amp f16"));
+    GR_CHECK_EQ(o->amp, GR_AMP_F16);
     GR_CHECK_OK(config_parse(
         "--amp BFloat16 --early-stopping 4 --no_visualize --debug_mode --no_decay_norms"));
     GR_CHECK_EQ(o->amp, GR_AMP_BF16);

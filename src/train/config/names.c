@@ -202,7 +202,7 @@ static gr_status fail_unknown(const gr_origin *from, const char *near)
                    from->line, what, from->name);
 }
 
-/* --model resnet18: the beginning of several names. */
+/* --dataset cifar10: the beginning of several names. */
 static gr_status fail_group_flag(const gr_settings *s, const gr_origin *from, const char *name)
 {
     const char *found[3] = { NULL };

@@ -81,7 +81,7 @@ const gr_row gr_rows[] = {
       "lr_scaling", NULL, NULL, AT(lr_scaling), SAVED },
     { INT("train.lr_base_batch", "0", 0, MANY, "effective batch that lr is meant for: lr_scaling goes "
       "by it; 0: by ranks"), "lr_base_batch", "N", NULL, AT(lr_base_batch), SAVED },
-    { CHOICE("train.amp", "none", "none=fp32=float32=false=off|bf16=bfloat16|fp16=float16|auto=true=on",
+    { CHOICE("train.amp", "none", "none=fp32=float32=false=off|bf16=bfloat16|fp16=float16=f16|auto=true=on",
       "mixed precision; auto: bf16 where the device has it, else fp16"),
       "amp", NULL, NULL, AT(amp), SAVED | FIXED },
     { F64("train.init_scale", "65536", 1, 1e30, "fp16: first loss scale"),
