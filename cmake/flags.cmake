@@ -43,7 +43,8 @@ if(GR_SANITIZE)
 endif()
 
 set(gr_avx2 -mavx2 -mfma -mf16c)
-set(gr_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mf16c)
+set(gr_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)
+set(gr_avx512_bf16 ${gr_avx512} -mavx512bf16)
 set(gr_amx ${gr_avx512} -mamx-tile -mamx-bf16 -mamx-int8)
 
 # gr_isa_flags(file...): flags by the file's name. Files of one instruction set are inner
@@ -53,7 +54,7 @@ set(gr_amx ${gr_avx512} -mamx-tile -mamx-bf16 -mamx-int8)
 function(gr_isa_flags)
   foreach(file ${ARGN})
     set(flags)
-    if(file MATCHES "_(avx2|avx512|amx)\\.c$")
+    if(file MATCHES "_(avx2|avx512|avx512_bf16|amx)\\.c$")
       list(APPEND flags ${gr_${CMAKE_MATCH_1}} -O3)
     endif()
     if(file MATCHES "_ref\\.c$|_nofma(_[a-z0-9]+)?\\.c$")

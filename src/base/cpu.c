@@ -19,10 +19,22 @@ typedef enum cpu_level {
     LEVEL_SCALAR,
     LEVEL_AVX2,
     LEVEL_AVX512,
+    LEVEL_AVX512_BF16,
     LEVEL_AMX
 } cpu_level;
 
 static bool amx_works; /* written once, under its pthread_once_t */
+
+#define FLAG_AVX512_BF16 (1u << 5) /* CPUID 7, 1: eax */
+
+/* Beside AVX-512. Not every compiler's __builtin_cpu_supports() knows its name. */
+static bool has_bf16(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && a >= 1 &&
+           __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & FLAG_AVX512_BF16);
+}
 
 static cpu_level level_of_processor(void)
 {
@@ -35,7 +47,7 @@ static cpu_level level_of_processor(void)
         return LEVEL_SCALAR;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return LEVEL_AVX512;
+        return has_bf16() ? LEVEL_AVX512_BF16 : LEVEL_AVX512;
     return LEVEL_AVX2;
 }
 
@@ -45,12 +57,15 @@ static cpu_level level_allowed(void)
 
     if (!word || !*word || strcmp(word, "amx") == 0)
         return LEVEL_AMX;
+    if (strcmp(word, "avx512_bf16") == 0)
+        return LEVEL_AVX512_BF16;
     if (strcmp(word, "avx512") == 0)
         return LEVEL_AVX512;
     if (strcmp(word, "avx2") == 0)
         return LEVEL_AVX2;
     if (strcmp(word, "scalar") != 0)
-        gr_log(BASE, WARN, "GR_CPU: '%s' is not amx, avx512, avx2 or scalar; taking scalar", word);
+        gr_log(BASE, WARN,
+               "GR_CPU: '%s' is not amx, avx512_bf16, avx512, avx2 or scalar; taking scalar", word);
     return LEVEL_SCALAR;
 }
 
@@ -77,6 +92,11 @@ bool gr_cpu_has_avx2(void)
 bool gr_cpu_has_avx512(void)
 {
     return level() >= LEVEL_AVX512;
+}
+
+bool gr_cpu_has_avx512_bf16(void)
+{
+    return level() >= LEVEL_AVX512_BF16;
 }
 
 static void try_amx(void)

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The child's answer: 0 scalar, 1 AVX2, 2 AVX-512, 3 AMX. */
+/* The child's answer: 0 scalar, 1 AVX2, 2 AVX-512, 3 AVX512_BF16, 4 AMX. */
 static int level_with(const char *word)
 {
     pid_t pid = fork();
@@ -17,7 +17,8 @@ static int level_with(const char *word)
             setenv("GR_CPU", word, 1);
         else
             unsetenv("GR_CPU");
-        _exit(gr_cpu_has_avx2() + gr_cpu_has_avx512() + gr_cpu_has_amx());
+        _exit(gr_cpu_has_avx2() + gr_cpu_has_avx512() + gr_cpu_has_avx512_bf16() +
+              gr_cpu_has_amx());
     }
     GR_CHECK_EQ(waitpid(pid, &status, 0), pid);
     GR_CHECK(WIFEXITED(status));
@@ -30,6 +31,7 @@ int main(void)
 
     GR_CHECK_EQ(level_with(""), best);
     GR_CHECK_EQ(level_with("amx"), best);
+    GR_CHECK_EQ(level_with("avx512_bf16"), best < 3 ? best : 3);
     GR_CHECK_EQ(level_with("avx512"), best < 2 ? best : 2);
     GR_CHECK_EQ(level_with("avx2"), best < 1 ? best : 1);
     GR_CHECK_EQ(level_with("scalar"), 0);

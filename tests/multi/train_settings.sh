@@ -133,8 +133,8 @@ says typo "typo.yaml:3: train.optimizer.no_decay: no parameter is called 'fcl.\*
 [ "$(grep -c '"lr": 0.01' sched/metrics.jsonl)" = 6 ] || fail "milestones: $(cat sched/metrics.jsonl)"
 train 1 amp --n_train 96 --batch_size 8 --epochs 1 --use_amp || fail amp
 says amp "Precision: bf16"
-GR_CPU=avx2 train 1 slow --n_train 96 --batch_size 8 --epochs 1 --use_amp || fail "bf16 without AMX"
-says slow "Precision: bf16 activations; no faster than f32 here, often slower"
+GR_CPU=avx2 train 1 slow --n_train 96 --batch_size 8 --epochs 1 --use_amp || fail "bf16 without instructions for it"
+says slow "Precision: bf16 activations; no faster than f32 here, often slower: there is neither AMX nor AVX512_BF16"
 
 # The exchange: optimiser state cut up gives the same numbers, half floats others; parameters
 # are compared (P34).

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "check.h"
 #include "step/private.h"
 #include "step/random_graph.h"
@@ -408,6 +409,8 @@ int main(int argc, char **argv)
         try_graph(first + (uint64_t)i, only);
     if (argc > 1 || getenv("GR_CPU"))
         return 0;
+    if (gr_cpu_has_amx())
+        run_again(argv[0], "avx512_bf16", N_GRAPHS * 2 / 5);
     run_again(argv[0], "avx512", N_GRAPHS * 2 / 5);
     run_again(argv[0], "avx2", N_GRAPHS * 2 / 5);
     return 0;

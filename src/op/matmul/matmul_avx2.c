@@ -59,7 +59,7 @@ INLINE void run_tile(const gr_tile *t, float *out, int64_t out_stride, const int
         EACH_ROW(ROW_ZERO)
     }
     do {
-        const float *v = t->v + part->v_at, *s = t->s + part->s_at;
+        const float *v = t->v + part->v_at, *s = (const float *)t->s + part->s_at;
         int64_t k = part->k;
 
         for (; k >= 4; k -= 4) {
@@ -156,8 +156,10 @@ static void pack_panel(float *dst, const float *src, int64_t src_step, int64_t n
     }
 }
 
-static void pack_rows(float *dst, const float *src, int64_t src_step, int64_t n_k, int rows)
+static void pack_rows(float *dst, const void *from, int64_t src_step, int64_t n_k, int rows)
 {
+    const float *src = from;
+
     for (int64_t k = 0; k < n_k; k++, src += src_step, dst += rows)
         for (int r = 0; r < rows; r++)
             dst[r] = src[r];
@@ -166,6 +168,7 @@ static void pack_rows(float *dst, const float *src, int64_t src_step, int64_t n_
 const gr_tile_isa gr_matmul_tile_avx2 = {
     .width = WIDTH,
     .rows = ROWS,
+    .word = 1,
     .tile = tile,
     .transpose = transpose,
     .pack_panel = pack_panel,

@@ -1,149 +1,14 @@
-/*
- * The tile for AVX-512: 14 rows of two vectors, 28 sums in registers. Per k it needs two
- * loads of v and 14 broadcasts of s for 28 multiply-adds, half of what the load ports
- * can do, so either side may come from L2.
- *
- * Rows are written out by macros, not by loops: the sums stay in registers with every
- * compiler at every level of optimisation. One function per number of rows, so that the
- * last rows of a matrix cost what they are.
- *
- * Four k a turn: the fewer counters and branches between the multiply-adds, the better,
- * because those take the same two ports.
- */
+/* The product of f32 numbers by AVX-512: tile (matmul_tile_avx512_body.h) and packing. */
 #include "op/matmul/matmul_kernels.h"
-#include "op/unroll_body.h"
 #include "op/vec_avx512_body.h"
 
 #include "op/matmul/matmul_half_body.h" /* needs the vectors */
 
-#define WIDTH (2 * LANES)
-#define AHEAD 8 /* k steps between the prefetch of v and its use; L1 has 12 ways */
-
-#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
-
-#define ROW_ZERO(i) \
-    if (rows > i)   \
-        sum[i][0] = sum[i][1] = _mm512_setzero_ps();
-#define ROW_LOAD(i)                                         \
-    if (rows > i) {                                         \
-        sum[i][0] = _mm512_maskz_loadu_ps(m0, out);         \
-        sum[i][1] = _mm512_maskz_loadu_ps(m1, out + LANES); \
-        out += out_stride;                                  \
-    }
-#define ROW_STORE(i)                                       \
-    if (rows > i) {                                        \
-        _mm512_mask_storeu_ps(out, m0, sum[i][0]);         \
-        _mm512_mask_storeu_ps(out + LANES, m1, sum[i][1]); \
-        out += out_stride;                                 \
-    }
-#define ROW_ADD(i)                                        \
-    if (rows > i) {                                       \
-        const __m512 x = _mm512_set1_ps(s[i * s_stride]); \
-        sum[i][0] = _mm512_fmadd_ps(x, v0, sum[i][0]);    \
-        sum[i][1] = _mm512_fmadd_ps(x, v1, sum[i][1]);    \
-    }
-#define STEP_K                                                        \
-    do {                                                              \
-        const __m512 v0 = _mm512_loadu_ps(v);                         \
-        const __m512 v1 = _mm512_loadu_ps(v + LANES);                 \
-        _mm_prefetch((const char *)(v + ahead), _MM_HINT_T0);         \
-        _mm_prefetch((const char *)(v + ahead + LANES), _MM_HINT_T0); \
-        EACH_ROW(ROW_ADD)                                             \
-        v += v_step;                                                  \
-        s += s_step;                                                  \
-    } while (0)
-
-/* rows and packed are constants where this is expanded. */
-INLINE void run_tile(const gr_tile *t, const int rows, const bool packed)
-{
-    const gr_tile_part one = { 0, 0, t->k }, *part = t->parts ? t->parts : &one;
-    const gr_tile_part *const end = part + (t->parts ? t->n_parts : 1);
-    float *out = t->out;
-    const int64_t v_step = t->v_step, ahead = AHEAD * t->v_step, out_stride = t->out_stride;
-    const int64_t s_stride = packed ? 1 : t->s_stride, s_step = packed ? rows : 1;
-    const uint32_t cols = t->cols == WIDTH ? ~0u : (1u << t->cols) - 1;
-    const __mmask16 m0 = (__mmask16)cols, m1 = (__mmask16)(cols >> LANES);
-    __m512 sum[14][2];
-
-    if (t->add) {
-        EACH_ROW(ROW_LOAD)
-    } else {
-        EACH_ROW(ROW_ZERO)
-    }
-    do {
-        const float *v = t->v + part->v_at, *s = t->s + part->s_at;
-        int64_t k = part->k;
-
-        for (; k >= 4; k -= 4) {
-            STEP_K;
-            STEP_K;
-            STEP_K;
-            STEP_K;
-        }
-        for (; k > 0; k--)
-            STEP_K;
-    } while (++part < end);
-    out = t->out;
-    EACH_ROW(ROW_STORE)
-}
-
-#define TILE_MAP(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
-
-#define X(n)                                 \
-    static void plain_##n(const gr_tile *t)  \
-    {                                        \
-        run_tile(t, n, false);               \
-    }                                        \
-    static void packed_##n(const gr_tile *t) \
-    {                                        \
-        run_tile(t, n, true);                \
-    }
-TILE_MAP(X)
-#undef X
-
-static void tile(const gr_tile *t)
-{
-    static void (*const table[2][15])(const gr_tile *) = {
-#define X(n) [0][n] = plain_##n, [1][n] = packed_##n,
-        TILE_MAP(X)
-#undef X
-    };
-
-    table[t->s_packed][t->rows](t);
-}
-
-/* Rows r and r + 1 (then + 2, + 4, + 8 vectors) are interleaved, from single floats up to
- * quarters of a register; after four rounds register c holds column c. */
-INLINE void transpose_16(__m512 r[16])
-{
-    __m512 t[16];
-
-    GR_UNROLL
-    for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-    }
-    GR_UNROLL
-    for (int i = 0; i < 8; i++) {
-        const int to = 2 * i, from = i / 2 * 4 + i % 2;
-        const __m512d lo = _mm512_castps_pd(t[from]), hi = _mm512_castps_pd(t[from + 2]);
-
-        r[to] = _mm512_castpd_ps(_mm512_unpacklo_pd(lo, hi));
-        r[to + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(lo, hi));
-    }
-    GR_UNROLL
-    for (int i = 0; i < 8; i++) {
-        const int j = i / 4 * 8 + i % 4;
-
-        t[j] = _mm512_shuffle_f32x4(r[j], r[j + 4], 0x88);
-        t[j + 4] = _mm512_shuffle_f32x4(r[j], r[j + 4], 0xdd);
-    }
-    GR_UNROLL
-    for (int j = 0; j < 8; j++) {
-        r[j] = _mm512_shuffle_f32x4(t[j], t[j + 8], 0x88);
-        r[j + 8] = _mm512_shuffle_f32x4(t[j], t[j + 8], 0xdd);
-    }
-}
+#define S_TYPE              float
+#define S_WORD              ((int64_t)1)
+#define WORD_AT(s)          _mm512_set1_ps(*(s))
+#define MULTIPLY(x, v, sum) _mm512_fmadd_ps(x, v, sum)
+#include "op/matmul/matmul_tile_avx512_body.h"
 
 /* Rows that do not exist are read as the last one, which a mask keeps from being stored:
  * no branch between the loads. */
@@ -184,8 +49,9 @@ static void pack_panel(float *dst, const float *src, int64_t src_step, int64_t n
     }
 }
 
-static void pack_rows(float *dst, const float *src, int64_t src_step, int64_t n_k, int rows)
+static void pack_rows(float *dst, const void *from, int64_t src_step, int64_t n_k, int rows)
 {
+    const float *src = from;
     const mask m = mask_of(rows);
 
     for (int64_t k = 0; k < n_k; k++, src += src_step, dst += rows)
@@ -195,6 +61,7 @@ static void pack_rows(float *dst, const float *src, int64_t src_step, int64_t n_
 const gr_tile_isa gr_matmul_tile_avx512 = {
     .width = WIDTH,
     .rows = 14,
+    .word = 1,
     .tile = tile,
     .transpose = transpose,
     .pack_panel = pack_panel,

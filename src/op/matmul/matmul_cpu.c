@@ -27,6 +27,22 @@ bool gr_matmul_is_empty_sum(const gr_node *n)
 
 #define EMPTY_SUM "an epilogue over sums of nothing is left to the reference"
 
+static const char *avx512_bf16_reject(const gr_node *n)
+{
+    const gr_dtype y = n->out[0].dtype;
+
+    if (!gr_cpu_has_avx512_bf16())
+        return "needs AVX512_BF16";
+    if (n->src[0]->dtype != GR_BF16 || n->src[1]->dtype != GR_BF16 || y == GR_F64)
+        return "takes two bf16 matrices";
+    return gr_matmul_is_empty_sum(n) ? EMPTY_SUM : NULL;
+}
+
+static gr_status avx512_bf16_prepare(gr_prepare *p)
+{
+    return gr_matmul_packed_prepare(p, &gr_matmul_tile_avx512_bf16);
+}
+
 static const char *avx512_reject(const gr_node *n)
 {
     if (!gr_cpu_has_avx512())
@@ -63,6 +79,15 @@ const gr_kernel gr_matmul_cpu[] = {
         .workspace = gr_matmul_amx_workspace,
         .run = gr_matmul_amx_run,
         .release = gr_matmul_amx_release,
+        .has_epilogue = true,
+    },
+    {
+        .name = "avx512_bf16",
+        .reject = avx512_bf16_reject,
+        .prepare = avx512_bf16_prepare,
+        .workspace = gr_matmul_packed_workspace,
+        .run = gr_matmul_packed_run,
+        .release = gr_matmul_packed_release,
         .has_epilogue = true,
     },
     {

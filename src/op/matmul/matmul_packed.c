@@ -1,5 +1,6 @@
 /*
- * The fast product: plan and loops. Tiles come from matmul_avx512.c and matmul_avx2.c.
+ * The fast product: plan and loops. Tiles come from matmul_avx512.c, matmul_avx2.c, and for
+ * bf16 from matmul_avx512_bf16.c.
  *
  * A tile keeps rows x width sums in registers. At each k it loads `width` neighbours of
  * one operand, v, and multiplies them with each of `rows` numbers of the other, s:
@@ -20,7 +21,8 @@
  * the order of k, whatever the blocks, the tile and the cuts between threads: so bits do not depend
  * on the thread count. (4) Sizes: s's tile lives in L1, v's block in L2 (V_BYTES).
  *
- * Other types than f32 are widened first and narrowed last.
+ * Other types than f32 are widened first, unless the tile takes words of two bf16 numbers, and
+ * the sums are narrowed as soon as their last k is in.
  *
  * (5) An epilogue is applied to rows of y as soon as their last k is in: behind a row of
  *     tiles, or, when y is written turned, behind a block of v, where rows are long.
@@ -31,12 +33,13 @@
 #include "op/epilogue.h"
 #include "op/matmul/matmul_kernels.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-#define K_MAX        512                /* longest run of k in one block */
+#define K_MAX        512                /* longest run of k in one block, in words */
 #define K_MAX_TURNED 1024               /* the same when turning makes another pass over y dear */
 #define V_BYTES      ((int64_t)1 << 20) /* of packed v: half of a 2 MiB L2 */
-#define ALIAS        1024               /* floats between lines that fall together in L1 */
+#define ALIAS        4096               /* bytes between lines that fall together in L1 */
 #define DIRECT_MAX   48                 /* tiles that may read v where it lies */
 #define TURN_COLS    16                 /* rows of scratch for a turned tile; none has more */
 #define CONVERT_CUT  4096
@@ -49,25 +52,29 @@ typedef struct matrix {
 typedef struct gemm {
     const gr_tile_isa *isa;
     gr_matmul_dims d;
+    int64_t elem; /* bytes of an operand's number, as it is read */
     matrix v, s;
     int64_t n_v, n_s; /* length of v and s along their own side of y */
     bool turned;      /* v is a: y is written transposed */
     bool direct;      /* v is read where it lies */
     bool aside;       /* a tile's rows of s are copied, though k are neighbours */
+    bool in_slice;    /* sums of a narrow y: a row of tiles at a time, in the slice's workspace */
     int64_t k_block;  /* run of k per pass */
     int64_t v_block;  /* multiple of the width: packed at a time */
     int cuts_batch, cuts_v, cuts_s;
-    size_t slice_bytes;      /* workspace of one slice */
+    size_t at_s, at_turn, at_sums; /* in the workspace of a slice, which begins with v */
+    size_t slice_bytes;
     size_t at_a, at_b, at_y; /* widened operands and result in the workspace */
     size_t n_bytes;
     gr_dtype type_a, type_b, type_y;
     gr_epilogue_plan *epilogue; /* owned; NULL: none */
     size_t at_epilogue;         /* its scratch in the workspace, one for each slice */
+    void *other;                /* prepared for the tile that takes over when numbers do not fit */
 } gemm;
 
 typedef struct job {
     const gemm *m;
-    const float *a, *b;
+    const char *a, *b;
     float *y;
     char *work;
     const gr_launch *l;
@@ -76,21 +83,22 @@ typedef struct job {
 /* What one slice works with. */
 typedef struct block {
     const gemm *m;
-    const float *v, *s; /* of this batch entry */
-    float *y;
-    float *v_mem, *s_mem, *turn_mem; /* scratch */
-    int64_t v_lo, v_hi, s_lo, s_hi;  /* this slice's part of y */
-    int64_t k_lo, k_hi;              /* this pass */
-    int64_t y_at;                    /* element of the output that y points to */
-    gr_epilogue_run epilogue;        /* plan NULL: none */
+    const char *v, *s;                       /* of this batch entry */
+    float *y;                                /* NULL: sums are in y_mem */
+    char *narrow_y;                          /* NULL: y is f32 */
+    float *v_mem, *s_mem, *turn_mem, *y_mem; /* scratch */
+    int64_t v_lo, v_hi, s_lo, s_hi;          /* this slice's part of y */
+    int64_t k_lo, k_hi;                      /* this pass */
+    int64_t y_at;                            /* element of the output that y points to */
+    gr_epilogue_run epilogue;                /* plan NULL: none */
 } block;
 
 /* ---- plan ---- */
 
 /* The run of k per pass, all of them about equal. */
-static int64_t k_block(int64_t k, bool turned)
+static int64_t k_block(int64_t k, bool turned, const gr_tile_isa *isa)
 {
-    int64_t n_passes = gr_div_up(k, turned ? K_MAX_TURNED : K_MAX);
+    int64_t n_passes = gr_div_up(k, (int64_t)(turned ? K_MAX_TURNED : K_MAX) * isa->word);
 
     return n_passes > 1 ? (int64_t)gr_round_up((size_t)gr_div_up(k, n_passes), 16) : k;
 }
@@ -102,13 +110,14 @@ static bool may_be_direct(const gr_matmul_dims *d, bool turned, const matrix *v,
                           const gr_tile_isa *isa)
 {
     int64_t n_s = turned ? d->n : d->m;
-    int64_t n_bytes = k_block(d->k, turned) * v->step_k * (int64_t)sizeof(float);
+    int64_t n_bytes = k_block(d->k, turned, isa) * v->step_k * (int64_t)sizeof(float);
 
-    if (v->step_i != 1)
+    if (v->step_i != 1 || isa->word > 1)
         return false;
     if (n_s <= isa->rows)
         return true;
-    return n_s <= (int64_t)DIRECT_MAX * isa->rows && n_bytes <= V_BYTES && v->step_k % ALIAS != 0;
+    return n_s <= (int64_t)DIRECT_MAX * isa->rows && n_bytes <= V_BYTES &&
+           v->step_k * (int64_t)sizeof(float) % ALIAS != 0;
 }
 
 /* Cycles, roughly: one per tile row and k, and what packing and turning cost. Measured:
@@ -116,10 +125,11 @@ static bool may_be_direct(const gr_matmul_dims *d, bool turned, const matrix *v,
 static double cost(const gr_matmul_dims *d, bool turned, const matrix *v, const gr_tile_isa *isa)
 {
     int64_t n_v = turned ? d->m : d->n, n_s = turned ? d->n : d->m;
-    double c = (double)gr_div_up(n_v, isa->width) * (double)n_s * (double)d->k;
+    double words = (double)gr_div_up(d->k, isa->word);
+    double c = (double)gr_div_up(n_v, isa->width) * (double)n_s * words;
 
     if (!may_be_direct(d, turned, v, isa))
-        c += 0.5 * (double)n_v * (double)d->k;
+        c += 0.5 * (double)n_v * words;
     if (turned)
         c += 0.6 * (double)d->m * (double)d->n;
     return c;
@@ -137,7 +147,7 @@ static void choose_sides(gemm *m, const gr_matmul_attr *at)
     m->n_v = m->turned ? d->m : d->n;
     m->n_s = m->turned ? d->n : d->m;
     m->direct = may_be_direct(d, m->turned, &m->v, m->isa);
-    m->aside = m->s.step_k == 1 && m->s.step_i % ALIAS == 0 && m->n_v > m->isa->width;
+    m->aside = m->s.step_k == 1 && m->s.step_i * m->elem % ALIAS == 0 && m->n_v > m->isa->width;
 }
 
 /* Batch entries first, then panels of v (nothing is packed twice), then rows of s. */
@@ -153,18 +163,24 @@ static void choose_cuts(gemm *m, int n_threads)
     m->cuts_s = (int)gr_min64(left, tiles > 0 ? tiles : 1);
 }
 
+static int64_t words_of(const gemm *m, int64_t n_k)
+{
+    return gr_div_up(n_k, m->isa->word);
+}
+
 static void choose_blocks(gemm *m)
 {
     int64_t width = m->isa->width;
     int64_t most = gr_div_up(gr_div_up(m->n_v, width), m->cuts_v) * width;
 
-    m->k_block = k_block(m->d.k, m->turned);
+    m->k_block = k_block(m->d.k, m->turned, m->isa);
     m->v_block = width; /* direct: for a last panel that is not full */
     if (!m->direct && m->k_block > 0) {
-        int64_t fits = V_BYTES / (m->k_block * (int64_t)sizeof(float)) / width;
+        int64_t fits = V_BYTES / (words_of(m, m->k_block) * (int64_t)sizeof(float)) / width;
 
         m->v_block = gr_min64(most, (fits > 0 ? fits : 1) * width);
     }
+    m->in_slice = m->type_y != GR_F32 && !m->turned && !m->direct && m->k_block == m->d.k;
 }
 
 static size_t scratch_bytes(int64_t n_floats)
@@ -172,29 +188,26 @@ static size_t scratch_bytes(int64_t n_floats)
     return gr_round_up((size_t)n_floats * sizeof(float), 64);
 }
 
-/* Of a tile's rows of s. */
-static int64_t s_floats(const gemm *m)
-{
-    return m->isa->rows * (m->k_block + TURN_COLS);
-}
-
 static void lay_out(gemm *m)
 {
     const gr_matmul_dims *d = &m->d;
+    const int64_t rows = m->isa->rows, words = words_of(m, m->k_block);
+    const bool widens = m->isa->word == 1;
     size_t at;
 
-    m->slice_bytes = scratch_bytes(m->v_block * m->k_block);
-    m->slice_bytes += scratch_bytes(s_floats(m));
-    m->slice_bytes += scratch_bytes((int64_t)TURN_COLS * m->isa->width);
+    m->at_s = scratch_bytes(m->v_block * words);
+    m->at_turn = m->at_s + scratch_bytes(rows * (words + TURN_COLS));
+    m->at_sums = m->at_turn + scratch_bytes((int64_t)TURN_COLS * m->isa->width);
+    m->slice_bytes = m->at_sums + scratch_bytes(m->in_slice ? rows * m->v_block : 0);
     at = m->slice_bytes * (size_t)(m->cuts_batch * m->cuts_v * m->cuts_s);
     m->at_a = at;
-    if (m->type_a != GR_F32)
+    if (m->type_a != GR_F32 && widens)
         at += scratch_bytes(d->batch * d->m * d->k);
     m->at_b = at;
-    if (m->type_b != GR_F32)
+    if (m->type_b != GR_F32 && widens)
         at += scratch_bytes(d->batch * d->k * d->n);
     m->at_y = at;
-    if (m->type_y != GR_F32)
+    if (m->type_y != GR_F32 && !m->in_slice)
         at += scratch_bytes(d->batch * d->m * d->n);
     m->at_epilogue = at;
     at += gr_epilogue_scratch_bytes(m->epilogue) * (size_t)(m->cuts_batch * m->cuts_v * m->cuts_s);
@@ -204,12 +217,24 @@ static void lay_out(gemm *m)
 static gr_status plan_epilogue(gemm *m, const gr_node *n)
 {
     const gr_matmul_attr *at = n->attr;
-    bool is_512 = m->isa == &gr_matmul_tile_avx512;
+    bool is_512 = m->isa != &gr_matmul_tile_avx2;
 
     if (!at->epilogue)
         return GR_OK;
     return gr_epilogue_plan_create(&m->epilogue, n, GR_MATMUL_N_SRC, at->epilogue,
                                    is_512 ? &gr_map_avx512 : &gr_map_avx2);
+}
+
+/* For numbers that do not fit. */
+static gr_status plan_other(gemm *m, const gr_prepare *p)
+{
+    gr_prepare other = *p;
+
+    if (!m->isa->fits)
+        return GR_OK;
+    GR_TRY(gr_matmul_packed_prepare(&other, &gr_matmul_tile_avx512));
+    m->other = other.data;
+    return GR_OK;
 }
 
 gr_status gr_matmul_packed_prepare(gr_prepare *p, const gr_tile_isa *isa)
@@ -220,6 +245,7 @@ gr_status gr_matmul_packed_prepare(gr_prepare *p, const gr_tile_isa *isa)
     if (!m)
         return GR_ERR_NOMEM;
     m->isa = isa;
+    m->elem = isa->word > 1 ? (int64_t)sizeof(uint16_t) : (int64_t)sizeof(float);
     m->type_a = n->src[0]->dtype;
     m->type_b = n->src[1]->dtype;
     m->type_y = n->out[0].dtype;
@@ -227,8 +253,8 @@ gr_status gr_matmul_packed_prepare(gr_prepare *p, const gr_tile_isa *isa)
     choose_sides(m, n->attr);
     choose_cuts(m, p->n_threads);
     choose_blocks(m);
-    if (plan_epilogue(m, n) != GR_OK) {
-        gr_free(m);
+    if (plan_epilogue(m, n) != GR_OK || plan_other(m, p) != GR_OK) {
+        gr_matmul_packed_release(m);
         return GR_ERR_NOMEM;
     }
     lay_out(m);
@@ -240,17 +266,19 @@ void gr_matmul_packed_release(void *data)
 {
     gemm *m = data;
 
-    if (m)
+    if (m) {
+        gr_matmul_packed_release(m->other);
         gr_free(m->epilogue);
+    }
     gr_free(m);
 }
 
 size_t gr_matmul_packed_workspace(const gr_node *n, const void *data)
 {
     const gemm *m = data;
+    size_t others = m->other ? gr_matmul_packed_workspace(n, m->other) : 0;
 
-    (void)n;
-    return m->n_bytes;
+    return m->n_bytes > others ? m->n_bytes : others;
 }
 
 /* ---- packing ---- */
@@ -260,9 +288,14 @@ static void pack_panel(const block *b, float *dst, int64_t i, int cols)
 {
     const gr_tile_isa *isa = b->m->isa;
     const matrix *v = &b->m->v;
-    const float *src = b->v + i * v->step_i + b->k_lo * v->step_k;
+    const char *from = b->v + (i * v->step_i + b->k_lo * v->step_k) * b->m->elem;
+    const float *src = (const float *)from;
     int64_t n_k = b->k_hi - b->k_lo, width = isa->width;
 
+    if (isa->word > 1) {
+        isa->pack_pairs(dst, (const uint16_t *)from, v->step_i, v->step_k, cols, n_k);
+        return;
+    }
     if (v->step_i == 1 && cols == width) {
         isa->pack_panel(dst, src, v->step_k, n_k);
         return;
@@ -282,38 +315,81 @@ static void pack_panel(const block *b, float *dst, int64_t i, int cols)
 
 static void pack_block(const block *b, int64_t lo, int64_t hi)
 {
-    int64_t n_k = b->k_hi - b->k_lo, width = b->m->isa->width;
+    int64_t words = words_of(b->m, b->k_hi - b->k_lo), width = b->m->isa->width;
 
     for (int64_t i = lo; i < hi; i += width)
-        pack_panel(b, b->v_mem + (i - lo) * n_k, i, (int)gr_min64(width, hi - i));
+        pack_panel(b, b->v_mem + (i - lo) * words, i, (int)gr_min64(width, hi - i));
+}
+
+/* A tile's rows of s to where they do not meet in L1, and end with a whole word. */
+static void copy_rows(const block *b, gr_tile *t, const char *src)
+{
+    const gemm *m = b->m;
+    const int64_t n_k = b->k_hi - b->k_lo, stride = (t->k + TURN_COLS) * m->isa->word;
+    char *dst = (char *)b->s_mem;
+
+    for (int r = 0; r < t->rows; r++, dst += stride * m->elem) {
+        memcpy(dst, src + r * m->s.step_i * m->elem, (size_t)(n_k * m->elem));
+        memset(dst + n_k * m->elem, 0, (size_t)((t->k * m->isa->word - n_k) * m->elem));
+    }
+    t->s_stride = stride;
+}
+
+/* The rows [j, j + rows) of s, as the tile takes them: where they lie, or copied. */
+static void set_rows(const block *b, gr_tile *t, int64_t j, int rows)
+{
+    const gemm *m = b->m;
+    const int64_t n_k = b->k_hi - b->k_lo;
+    const char *src = b->s + (j * m->s.step_i + b->k_lo * m->s.step_k) * m->elem;
+
+    t->rows = rows;
+    t->s_stride = m->s.step_i;
+    t->s_packed = m->s.step_k != 1;
+    t->s = b->s_mem;
+    if (t->s_packed)
+        m->isa->pack_rows(b->s_mem, src, m->s.step_k, n_k, rows);
+    else if (m->aside || t->k * m->isa->word != n_k)
+        copy_rows(b, t, src);
+    else
+        t->s = src;
 }
 
 /* ---- loops ---- */
 
-/* The epilogue of rows [i, i_end) and columns [j, j_end) of y, if this was the last pass. */
+/* Rows [i, i_end) and columns [j, j_end) of y, if this was the last pass: the epilogue, or to
+ * y's type. */
 static void end_rows(const block *b, int64_t i, int64_t i_end, int64_t j, int64_t j_end)
 {
-    int64_t ld = b->m->d.n;
+    const gemm *m = b->m;
+    int64_t ld = m->d.n, acc_step = m->in_slice ? m->v_block : ld;
+    const float *acc = m->in_slice ? b->y_mem : b->y + i * ld + j;
 
-    if (b->epilogue.plan && b->k_hi == b->m->d.k)
-        gr_epilogue_rows(&b->epilogue, &(gr_epilogue_rows_args){ .acc = b->y + i * ld + j,
-                                                                 .acc_step = ld,
+    if (b->k_hi < m->d.k)
+        return;
+    if (b->epilogue.plan) {
+        gr_epilogue_rows(&b->epilogue, &(gr_epilogue_rows_args){ .acc = acc,
+                                                                 .acc_step = acc_step,
                                                                  .at = b->y_at + i * ld + j,
                                                                  .step = ld,
                                                                  .rows = i_end - i,
                                                                  .cols = j_end - j });
+        return;
+    }
+    for (; b->narrow_y && i < i_end; i++, acc += acc_step)
+        m->isa->narrow(b->narrow_y + (size_t)(i * ld + j) * gr_dtype_bytes(m->type_y), acc,
+                       m->type_y, j_end - j);
 }
 
-/* The tile at v's i and s's t->s, out to y. */
-static void run_tile(const block *b, gr_tile *t, int64_t i, int64_t j)
+/* The tile at v's i, of the columns from lo on, and s's j, out to y. */
+static void run_tile(const block *b, gr_tile *t, int64_t i, int64_t j, int64_t lo)
 {
     const gemm *m = b->m;
     const gr_tile_isa *isa = m->isa;
     int64_t ld = m->d.n;
 
     t->add = b->k_lo > 0;
-    t->out = b->y + j * ld + i;
-    t->out_stride = ld;
+    t->out = m->in_slice ? b->y_mem + (i - lo) : b->y + j * ld + i;
+    t->out_stride = m->in_slice ? m->v_block : ld;
     if (!m->turned) {
         isa->tile(t);
         return;
@@ -329,42 +405,25 @@ static void run_tile(const block *b, gr_tile *t, int64_t i, int64_t j)
                        t->cols - c < 16 ? t->cols - c : 16);
 }
 
-/* A tile's rows of s to where they do not meet in L1. */
-static void copy_rows(const block *b, gr_tile *t)
-{
-    const int64_t stride = t->k + TURN_COLS;
-
-    for (int i = 0; i < t->rows; i++)
-        memcpy(b->s_mem + i * stride, t->s + i * t->s_stride, (size_t)t->k * sizeof(float));
-    t->s_stride = stride;
-}
-
 /* All tiles of s's rows [j, j + rows) over v's columns [lo, hi). */
 static void run_row(const block *b, int64_t j, int rows, int64_t lo, int64_t hi)
 {
     const gemm *m = b->m;
-    int64_t width = m->isa->width, n_k = b->k_hi - b->k_lo;
-    gr_tile t = { .k = n_k, .rows = rows, .s_packed = m->s.step_k != 1 };
+    int64_t width = m->isa->width;
+    gr_tile t = { .k = words_of(m, b->k_hi - b->k_lo) };
 
-    t.s = b->s + j * m->s.step_i + b->k_lo * m->s.step_k;
-    t.s_stride = m->s.step_i;
-    if (t.s_packed)
-        m->isa->pack_rows(b->s_mem, t.s, m->s.step_k, n_k, rows);
-    else if (m->aside)
-        copy_rows(b, &t);
-    if (t.s_packed || m->aside)
-        t.s = b->s_mem;
+    set_rows(b, &t, j, rows);
     for (int64_t i = lo; i < hi; i += width) {
         t.cols = (int)gr_min64(width, hi - i);
-        t.v = b->v_mem + (i - lo) * n_k;
+        t.v = b->v_mem + (i - lo) * t.k;
         t.v_step = width;
         if (m->direct && t.cols == width) {
-            t.v = b->v + i + b->k_lo * m->v.step_k;
+            t.v = (const float *)b->v + i + b->k_lo * m->v.step_k;
             t.v_step = m->v.step_k;
         } else if (m->direct) {
             t.v = b->v_mem;
         }
-        run_tile(b, &t, i, j);
+        run_tile(b, &t, i, j, lo);
     }
 }
 
@@ -429,19 +488,23 @@ static void run_slice(void *arg, int slice, int n_slices)
     int64_t z, z_end;
 
     (void)n_slices;
-    b.s_mem = (float *)(work + scratch_bytes(m->v_block * m->k_block));
-    b.turn_mem = b.s_mem + scratch_bytes(s_floats(m)) / sizeof(float);
+    b.s_mem = (float *)(work + m->at_s);
+    b.turn_mem = (float *)(work + m->at_turn);
+    b.y_mem = (float *)(work + m->at_sums);
     gr_pool_cut(m->n_v, m->isa->width, in_batch % m->cuts_v, m->cuts_v, &b.v_lo, &b.v_hi);
     gr_pool_cut(m->n_s, m->isa->rows, in_batch / m->cuts_v, m->cuts_s, &b.s_lo, &b.s_hi);
     gr_pool_cut(m->d.batch, 1, slice / per_batch, m->cuts_batch, &z, &z_end);
     begin_epilogue(&b.epilogue, j, slice);
     for (; z < z_end; z++) {
-        const float *a = j->a + z * m->d.stride_a, *bb = j->b + z * m->d.stride_b;
+        const char *a = j->a + z * m->d.stride_a * m->elem;
+        const char *bb = j->b + z * m->d.stride_b * m->elem;
 
         b.v = m->turned ? a : bb;
         b.s = m->turned ? bb : a;
         b.y_at = z * m->d.stride_out;
-        b.y = j->y + b.y_at;
+        b.y = m->in_slice ? NULL : j->y + b.y_at;
+        if (m->type_y != GR_F32)
+            b.narrow_y = (char *)j->l->out[0] + (size_t)b.y_at * gr_dtype_bytes(m->type_y);
         for (b.k_lo = 0; b.k_lo < m->d.k; b.k_lo = b.k_hi) {
             b.k_hi = gr_min64(b.k_lo + m->k_block, m->d.k);
             run_pass(&b);
@@ -453,43 +516,59 @@ static void run_slice(void *arg, int slice, int n_slices)
 
 typedef struct conversion {
     const gr_tile_isa *isa;
-    void *dst;
+    float *dst;
     const void *src;
-    gr_dtype type; /* the one that is not f32 */
+    gr_dtype type;
     int64_t n;
-    bool narrow;
+    atomic_bool unfit;
 } conversion;
 
-static void convert_slice(void *arg, int slice, int n_slices)
+static void widen_slice(void *arg, int slice, int n_slices)
 {
     const conversion *c = arg;
     int64_t lo, hi;
-    size_t bytes = gr_dtype_bytes(c->type);
 
     gr_pool_cut(c->n, CONVERT_CUT, slice, n_slices, &lo, &hi);
-    if (c->narrow)
-        c->isa->narrow((char *)c->dst + (size_t)lo * bytes, (const float *)c->src + lo, c->type,
-                       hi - lo);
-    else
-        c->isa->widen((float *)c->dst + lo, (const char *)c->src + (size_t)lo * bytes, c->type,
-                      hi - lo);
+    c->isa->widen(c->dst + lo, (const char *)c->src + (size_t)lo * gr_dtype_bytes(c->type), c->type,
+                  hi - lo);
 }
 
-static const float *widened(const gr_launch *l, const gemm *m, const void *src, gr_dtype t,
-                            float *dst, int64_t n)
+static const char *widened(const gr_launch *l, const gemm *m, const void *src, gr_dtype t,
+                           char *dst, int64_t n)
 {
-    conversion c = { m->isa, dst, src, t, n, false };
+    conversion c = { .isa = m->isa, .dst = (float *)dst, .src = src, .type = t, .n = n };
 
-    if (t == GR_F32)
+    if (t == GR_F32 || m->isa->word > 1)
         return src;
-    gr_pool_run(l->pool, convert_slice, &c, gr_pool_size(l->pool));
+    gr_pool_run(l->pool, widen_slice, &c, gr_pool_size(l->pool));
     return dst;
+}
+
+static void check_slice(void *arg, int slice, int n_slices)
+{
+    conversion *c = arg;
+    int64_t lo, hi;
+
+    gr_pool_cut(c->n, CONVERT_CUT, slice, n_slices, &lo, &hi);
+    if (!c->isa->fits((const uint16_t *)c->src + lo, hi - lo))
+        atomic_store_explicit(&c->unfit, true, memory_order_relaxed);
+}
+
+static bool all_fit(const gr_launch *l, const gemm *m, const void *src, int64_t n)
+{
+    conversion c = { .isa = m->isa, .src = src, .n = n };
+
+    if (!m->isa->fits)
+        return true;
+    gr_pool_run(l->pool, check_slice, &c, gr_pool_size(l->pool));
+    return !atomic_load_explicit(&c.unfit, memory_order_relaxed);
 }
 
 gr_status gr_matmul_packed_run(const gr_launch *l)
 {
     const gemm *m = l->data;
     const gr_matmul_dims *d = &m->d;
+    const int64_t n_a = d->batch * d->m * d->k, n_b = d->batch * d->k * d->n;
     char *work = l->work;
     job j = { .m = m, .work = work, .y = l->out[0], .l = l };
 
@@ -497,15 +576,16 @@ gr_status gr_matmul_packed_run(const gr_launch *l)
         memset(l->out[0], 0, gr_value_bytes(&l->node->out[0]));
         return GR_OK;
     }
-    j.a = widened(l, m, l->src[0], m->type_a, (float *)(work + m->at_a), d->batch * d->m * d->k);
-    j.b = widened(l, m, l->src[1], m->type_b, (float *)(work + m->at_b), d->batch * d->k * d->n);
+    if (!all_fit(l, m, l->src[0], n_a) || !all_fit(l, m, l->src[1], n_b)) {
+        gr_launch again = *l;
+
+        again.data = m->other;
+        return gr_matmul_packed_run(&again);
+    }
+    j.a = widened(l, m, l->src[0], m->type_a, work + m->at_a, n_a);
+    j.b = widened(l, m, l->src[1], m->type_b, work + m->at_b, n_b);
     if (m->type_y != GR_F32)
         j.y = (float *)(work + m->at_y);
     gr_pool_run(l->pool, run_slice, &j, m->cuts_batch * m->cuts_v * m->cuts_s);
-    if (m->type_y != GR_F32 && !m->epilogue) {
-        conversion c = { m->isa, l->out[0], j.y, m->type_y, d->batch * d->m * d->n, true };
-
-        gr_pool_run(l->pool, convert_slice, &c, gr_pool_size(l->pool));
-    }
     return GR_OK;
 }

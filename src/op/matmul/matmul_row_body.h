@@ -1,5 +1,6 @@
 /*
- * Rows on their way into and out of AMX tiles. Only *_amx.c files include it.
+ * Rows on their way into and out of AMX tiles. Only *_amx.c and *_avx512_bf16.c files include it,
+ * the latter for what it says about bf16.
  *
  * (1) An f32 number x is scaled by 2^24 and split into three bf16 numbers,
  *
