@@ -82,9 +82,12 @@ static void take_line(const gr_settings *s, place *p, char *line, bool *seen)
         p->depth--;
     join(p, key, name, sizeof(name));
     way = gr_settings_way(s, name, strlen(name));
-    for (char *dot = strchr(name, '.'); dot && !way; dot = strchr(dot + 1, '.'))
-        if (gr_settings_way(s, name, (size_t)(dot - name)))
-            return; /* inside a setting that is a tree */
+    for (char *dot = strchr(name, '.'); dot && !way; dot = strchr(dot + 1, '.')) {
+        const gr_way *above = gr_settings_way(s, name, (size_t)(dot - name));
+
+        if (above && s->slots[above->slot].key->kind == GR_KEY_TREE)
+            return;
+    }
     if (way) {
         seen[way->slot] = true;
         if (strcmp(name, "config") != 0 && *value)
