@@ -5,7 +5,7 @@
  *             and f16 (and gradients of weights in f32): against the reference, and the same
  *             bits on one, two and three threads
  *   chunks    gradients of weights over many lines, likewise
- *   values    infinities, NaN, huge and tiny numbers come out of the AMX kernels as out of f32
+ *   values    infinities, NaN, huge and tiny numbers come out of the kernels as out of f32
  *             arithmetic; subnormal bf16, too
  *   accuracy  error of three bf16 parts beside that of f32 multiply-adds
  */

@@ -13,19 +13,48 @@ static bool any_f64(const gr_node *n)
     return n->src[0]->dtype == GR_F64 || n->src[1]->dtype == GR_F64 || n->out[0].dtype == GR_F64;
 }
 
-static const char *amx_reject(const gr_node *n)
+/* What AMX and AVX512_BF16 leave to others. */
+static const char *tiles_reject(const gr_node *n)
 {
-    gr_dtype a = n->src[0]->dtype, b = n->src[1]->dtype, y = n->out[0].dtype;
+    const gr_dtype y = n->out[0].dtype;
     gr_conv_dims d;
 
-    if (!gr_cpu_has_amx())
-        return "needs AMX";
-    if (a != b || (a != GR_F32 && a != GR_BF16) || (y != GR_F32 && y != GR_BF16))
-        return "takes two f32 or two bf16 tensors to f32 or bf16";
+    if (y != GR_F32 && y != GR_BF16)
+        return "gives f32 or bf16";
     gr_conv_get_dims(n, &d);
     if (d.groups > 1 && (d.ci / d.groups < FEW_CHANNELS || d.co / d.groups < FEW_CHANNELS))
         return "groups of too few channels";
     return d.ci > 1 << 16 || d.k[0] * d.k[1] > 1 << 10 ? "more weights than it can count" : NULL;
+}
+
+static const char *amx_reject(const gr_node *n)
+{
+    const gr_dtype a = n->src[0]->dtype, b = n->src[1]->dtype;
+
+    if (!gr_cpu_has_amx())
+        return "needs AMX";
+    if (a != b || (a != GR_F32 && a != GR_BF16))
+        return "takes two f32 or two bf16 tensors to f32 or bf16";
+    return tiles_reject(n);
+}
+
+static const char *avx512_bf16_reject(const gr_node *n)
+{
+    if (!gr_cpu_has_avx512_bf16())
+        return "needs AVX512_BF16";
+    if (n->src[0]->dtype != GR_BF16 || n->src[1]->dtype != GR_BF16)
+        return "takes two bf16 tensors to f32 or bf16";
+    return tiles_reject(n);
+}
+
+static gr_status avx512_bf16_fold_prepare(gr_prepare *p)
+{
+    return gr_conv_fold_prepare(p, &gr_fold_isa_avx512_bf16, &gr_fold_isa_avx512);
+}
+
+static gr_status avx512_bf16_prepare(gr_prepare *p)
+{
+    return gr_conv_sweep_prepare(p, &gr_conv_isa_avx512_bf16, &gr_conv_isa_avx512);
 }
 
 static gr_status amx_fold_prepare(gr_prepare *p)
@@ -131,6 +160,7 @@ static size_t depthwise_workspace(const gr_node *n, const void *data)
 const gr_kernel gr_conv_cpu[] = {
     PRODUCT,
     SWEEP(amx),
+    SWEEP(avx512_bf16),
     DEPTHWISE(avx512, sweep),
     SWEEP(avx512),
     DEPTHWISE(avx2, sweep),
@@ -142,6 +172,7 @@ const gr_kernel gr_conv_cpu[] = {
 const gr_kernel gr_conv_data_cpu[] = {
     PRODUCT,
     SWEEP(amx),
+    SWEEP(avx512_bf16),
     DEPTHWISE(avx512, sweep),
     SWEEP(avx512),
     DEPTHWISE(avx2, sweep),
@@ -151,12 +182,9 @@ const gr_kernel gr_conv_data_cpu[] = {
 };
 
 const gr_kernel gr_conv_weight_cpu[] = {
-    PRODUCT,
-    FOLD(amx),
-    DEPTHWISE(avx512, fold),
-    FOLD(avx512),
-    DEPTHWISE(avx2, fold),
-    FOLD(avx2),
-    { .name = "reference", .run = gr_conv_weight_ref_run },
+    PRODUCT,           FOLD(amx),
+    FOLD(avx512_bf16), DEPTHWISE(avx512, fold),
+    FOLD(avx512),      DEPTHWISE(avx2, fold),
+    FOLD(avx2),        { .name = "reference", .run = gr_conv_weight_ref_run },
     { .name = NULL },
 };

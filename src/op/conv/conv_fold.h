@@ -85,7 +85,8 @@ typedef struct gr_fold_isa {
     void (*narrow)(void *dst, const float *src, gr_dtype t, int64_t n);
 } gr_fold_isa;
 
-extern const gr_fold_isa gr_fold_isa_amx, gr_fold_isa_avx512, gr_fold_isa_avx2;
+extern const gr_fold_isa gr_fold_isa_amx, gr_fold_isa_avx512_bf16, gr_fold_isa_avx512,
+    gr_fold_isa_avx2;
 
 /* The kernel with this instruction set; `other` NULL, or the one that takes over. */
 gr_status gr_conv_fold_prepare(gr_prepare *p, const gr_fold_isa *isa,

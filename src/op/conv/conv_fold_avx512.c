@@ -4,7 +4,7 @@
 
 const gr_fold_isa gr_fold_isa_avx512 = {
     .rows = 14,
-    .line_unit = LINE_UNIT,
+    .line_unit = GR_FOLD_UNIT,
     .ahead = -1,
     .y_bytes = y_bytes,
     .copy = copy,

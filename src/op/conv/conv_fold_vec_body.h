@@ -3,13 +3,9 @@
  * a tile's rows are neighbours. conv_fold_avx512.c and conv_fold_avx2.c include it after
  * they have defined TILE.
  */
-#include "op/conv/conv_fold.h"
-#include "op/matmul/matmul_kernels.h"
+#include "op/conv/conv_stretch.h"
 
 #include <string.h>
-
-/* Divides what images are interleaved by, or is a multiple: steps are all zeros or none is. */
-#define LINE_UNIT 8
 
 /* pack_rows() may write up to a vector past the end. */
 static int64_t y_bytes(bool low, int64_t n_lines)
@@ -45,28 +41,9 @@ static void nothing(void)
 {
 }
 
-#define PARTS 16 /* stretches of lines whose sums stay in registers */
-
-/* Steps from the i-th listed one on: those that follow each other are one stretch. */
-static int next_stretches(const gr_fold_block *b, int *i, gr_tile_part *parts)
-{
-    int n = 0;
-
-    for (; *i < b->n_listed && n < PARTS; n++) {
-        const int64_t line = (int64_t)b->list[*i] * LINE_UNIT;
-        int steps = 1;
-
-        while (*i + steps < b->n_listed && b->list[*i + steps] == b->list[*i] + steps)
-            steps++;
-        parts[n] = (gr_tile_part){ line * b->x_step, line * b->rows, (int64_t)steps * LINE_UNIT };
-        *i += steps;
-    }
-    return n;
-}
-
 static void block(const gr_fold_block *b)
 {
-    gr_tile_part parts[PARTS] = { { 0 } }; /* no step: a sum of nothing */
+    gr_tile_part parts[GR_FOLD_PARTS];
     gr_tile t = { .v_step = b->x_step, .out_stride = b->out_step, .rows = b->rows };
     int i = 0;
 
@@ -75,9 +52,7 @@ static void block(const gr_fold_block *b)
     t.add = b->add;
     t.parts = parts;
     do {
-        const int n = next_stretches(b, &i, parts);
-
-        t.n_parts = n > 0 ? n : 1;
+        t.n_parts = gr_fold_stretches(b, &i, b->x_step, 1, parts);
         for (int col = 0; col < b->cols; col += TILE.width) {
             t.v = (const float *)b->x + col;
             t.out = b->out + col;

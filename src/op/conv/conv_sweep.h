@@ -12,8 +12,8 @@
  * (3) With one chunk of lines, weights are packed when their turn comes and used from L2.
  * (4) Threads are dealt panels of chunks (base/deal.h), all of a chunk before the next; who
  *     comes to another chunk packs its lines for itself.
- * (5) A kernel that meets numbers it cannot do (AMX) says so, and the whole is done again by
- *     another one.
+ * (5) A kernel that meets numbers it cannot do (AMX, AVX512_BF16) says so, and the whole is done
+ * again by another one.
  */
 #ifndef GR_OP_CONV_SWEEP_H
 #define GR_OP_CONV_SWEEP_H
@@ -75,8 +75,8 @@ typedef struct gr_conv_write {
     int64_t cols_kept;
 } gr_conv_write;
 
-/* What an instruction set brings. `low`: the operands are packed as bf16, which only AMX
- * does; else as f32. */
+/* What an instruction set brings. `low`: the operands are packed as bf16, which AMX and
+ * AVX512_BF16 do; else as f32. */
 typedef struct gr_conv_isa {
     int lines, cols; /* of a block at most */
     int run_unit;    /* channels of a line are padded to a multiple of this */
@@ -94,7 +94,8 @@ typedef struct gr_conv_isa {
     void (*widen)(float *dst, const void *src, gr_dtype t, int64_t n);
 } gr_conv_isa;
 
-extern const gr_conv_isa gr_conv_isa_amx, gr_conv_isa_avx512, gr_conv_isa_avx2;
+extern const gr_conv_isa gr_conv_isa_amx, gr_conv_isa_avx512_bf16, gr_conv_isa_avx512,
+    gr_conv_isa_avx2;
 
 /* The kernel with this instruction set; `other` NULL, or the one that takes over. */
 gr_status gr_conv_sweep_prepare(gr_prepare *p, const gr_conv_isa *isa,
