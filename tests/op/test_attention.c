@@ -144,8 +144,8 @@ static bool run(world *w, const char *kernel)
     return run_node(w, w->o->node, kernel, &scalars) && run_node(w, w->grad, kernel, &scalars);
 }
 
-static const char *const kernels[] = { "amx", "avx512", "avx2", "reference" };
-#define N_KERNELS 4
+static const char *const kernels[] = { "amx", "avx512_bf16", "avx512", "avx2", "reference" };
+#define N_KERNELS 5
 
 /* ---- P43 ---- */
 
@@ -211,10 +211,10 @@ static void check_growth(const gr_node *small, const gr_node *large)
     }
 }
 
-static void test_memory_is_linear(void)
+static void test_memory_is_linear(gr_dtype type)
 {
-    const form small = { 1, 512, 512, 1, 64, GR_F32, { 0 }, false };
-    const form large = { 1, 2048, 2048, 1, 64, GR_F32, { 0 }, false };
+    const form small = { 1, 512, 512, 1, 64, type, { 0 }, false };
+    const form large = { 1, 2048, 2048, 1, 64, type, { 0 }, false };
     world a, b;
 
     world_init(&a, &small);
@@ -464,7 +464,8 @@ int main(void)
 {
     test_hidden_rows(GR_F32);
     test_hidden_rows(GR_BF16);
-    test_memory_is_linear();
+    test_memory_is_linear(GR_F32);
+    test_memory_is_linear(GR_BF16);
     test_precision(GR_F32, 1e-6);
     test_precision(GR_BF16, 6e-3);
     test_not_finite(INFINITY);

@@ -220,6 +220,7 @@ const gr_flash_engine gr_flash_amx = {
     .soft_bf16 = &soft_bf16,
     .tile = &gr_matmul_tile_avx512,
     .tiles = true,
+    .pad = 32,
     .begin = gr_amx_begin,
     .end = gr_amx_end,
     .left_rows = left_rows,

@@ -74,6 +74,7 @@ const gr_flash_engine gr_flash_avx2 = {
     .soft = &soft,
     .soft_bf16 = &soft,
     .tile = &gr_matmul_tile_avx2,
+    .pad = 1,
     .begin = gr_flash_nothing,
     .end = gr_flash_nothing,
     .left_rows = gr_flash_left_rows,

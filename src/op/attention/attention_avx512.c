@@ -20,6 +20,7 @@ const gr_flash_engine gr_flash_avx512 = {
     .soft = &soft,
     .soft_bf16 = &soft,
     .tile = &gr_matmul_tile_avx512,
+    .pad = 1,
     .begin = gr_flash_nothing,
     .end = gr_flash_nothing,
     .left_rows = gr_flash_left_rows,

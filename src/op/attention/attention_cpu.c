@@ -16,6 +16,18 @@ static gr_status amx_prepare(gr_prepare *p)
     return gr_flash_prepare(p, &gr_flash_amx);
 }
 
+static const char *avx512_bf16_reject(const gr_node *n)
+{
+    if (!gr_cpu_has_avx512_bf16())
+        return "needs AVX512_BF16";
+    return n->src[0]->dtype == GR_BF16 ? gr_flash_reject(n) : "takes bf16";
+}
+
+static gr_status avx512_bf16_prepare(gr_prepare *p)
+{
+    return gr_flash_prepare(p, &gr_flash_avx512_bf16);
+}
+
 static const char *avx512_reject(const gr_node *n)
 {
     return gr_cpu_has_avx512() ? gr_flash_reject(n) : "needs AVX-512";
@@ -41,6 +53,14 @@ const gr_kernel gr_attention_cpu[] = {
         .name = "amx",
         .reject = amx_reject,
         .prepare = amx_prepare,
+        .workspace = gr_flash_workspace,
+        .run = gr_flash_run,
+        .release = gr_flash_release,
+    },
+    {
+        .name = "avx512_bf16",
+        .reject = avx512_bf16_reject,
+        .prepare = avx512_bf16_prepare,
         .workspace = gr_flash_workspace,
         .run = gr_flash_run,
         .release = gr_flash_release,
@@ -74,6 +94,14 @@ const gr_kernel gr_attention_grad_cpu[] = {
         .name = "amx",
         .reject = amx_reject,
         .prepare = amx_prepare,
+        .workspace = gr_flash_workspace,
+        .run = gr_flash_grad_run,
+        .release = gr_flash_release,
+    },
+    {
+        .name = "avx512_bf16",
+        .reject = avx512_bf16_reject,
+        .prepare = avx512_bf16_prepare,
         .workspace = gr_flash_workspace,
         .run = gr_flash_grad_run,
         .release = gr_flash_release,

@@ -127,8 +127,8 @@ void gr_flash_scores_of(const gr_flash_place *p, gr_flash_scores *w, int64_t key
     w->n_rows = w->n_keys = gr_min64(f->d.nk - key, GR_FLASH_KEYS);
     if (f->at->causal)
         w->n_keys = gr_min64(w->n_keys, q + GR_FLASH_COLS - key);
-    w->n_pad = f->e->tiles ? (w->n_keys + 31) / 32 * 32 : w->n_keys;
-    w->n_rows = f->e->tiles ? (w->n_rows + 31) / 32 * 32 : w->n_rows;
+    w->n_pad = gr_div_up(w->n_keys, f->e->pad) * f->e->pad;
+    w->n_rows = gr_div_up(w->n_rows, f->e->pad) * f->e->pad;
     w->ahead = key - q;
     w->causal = f->at->causal && w->ahead + w->n_keys > 1;
     w->c = (float)(f->at->scale * 1.4426950408889634 * (double)f->scale_out);
@@ -242,7 +242,7 @@ static void run_block(const forward *w, const panel *p, int64_t key, int64_t q)
     m.cols = gr_min64(f->d.nq - q, GR_FLASH_COLS);
     m.k = f->d.d;
     f->e->product(f, &m);
-    a.p = f->e->tiles ? w->p : (void *)w->s;
+    a.p = f->z.p > 0 ? w->p : (void *)w->s;
     f->soft->forward(&a);
     f->e->product(f, &(gr_flash_product){ .left = w->v,
                                           .right = a.p,

@@ -9,7 +9,7 @@
  *
  * All products are  c[lines][32] (+)= sum over k of left[line][k] right[k][32 columns].  How
  * left and right lie in memory is the engine's business: rows of floats for the vector
- * kernels, tiles for AMX.
+ * kernels, or of words of two bf16 numbers; tiles for AMX.
  */
 #ifndef GR_OP_ATTENTION_FLASH_H
 #define GR_OP_ATTENTION_FLASH_H
@@ -23,6 +23,9 @@
 #define GR_FLASH_KEYS  ((int64_t)128) /* of a block */
 #define GR_FLASH_GROUP ((int64_t)4)   /* panels whose share of dk and dv is added at once */
 
+/* Numbers of a left side's line of n bf16 numbers: lines do not all fall on the same cache sets. */
+#define GR_FLASH_PAIRS_LINE(n) ((n) + 32)
+
 typedef struct gr_flash gr_flash;
 
 /* Some tokens' heads in memory: n rows of f->d.d numbers, `step` elements apart. */
@@ -35,8 +38,8 @@ typedef struct gr_flash_rows {
 
 typedef struct gr_flash_product {
     const void *left, *right;
-    int64_t left_step;  /* vectors: floats from line to line; tiles: bytes from 32 lines to 32 */
-    int64_t right_step; /* vectors: floats from k to k + 1 */
+    int64_t left_step;  /* vectors: numbers from line to line; tiles: bytes from 32 lines to 32 */
+    int64_t right_step; /* vectors: words from k to k + 1 */
     int64_t lines, cols, k;
     float *c; /* [lines][32]; tiles write up to the next 32 lines */
     bool add;
@@ -92,7 +95,8 @@ typedef struct gr_flash_engine {
     const gr_flash_soft *soft; /* of f32 and f16, or of all types */
     const gr_flash_soft *soft_bf16;
     const gr_tile_isa *tile;
-    bool tiles; /* AMX */
+    bool tiles;  /* AMX */
+    int64_t pad; /* rows of p come in a multiple of this, the last ones as 0 */
     void (*begin)(void);
     void (*end)(void);
     /* line = row, k = column; and line = column, k = row, up to GR_FLASH_KEYS rows */
@@ -206,7 +210,7 @@ void gr_flash_rows_stats(const gr_flash_place *p, float *lse, float *delta, int6
 void gr_flash_bias_put(const gr_flash_place *p, const float *ds, int64_t key, int64_t n_keys,
                        int64_t q);
 
-extern const gr_flash_engine gr_flash_avx512, gr_flash_avx2, gr_flash_amx;
+extern const gr_flash_engine gr_flash_avx512_bf16, gr_flash_avx512, gr_flash_avx2, gr_flash_amx;
 
 /* The vector engine, over any tile. */
 void gr_flash_left_rows(const gr_flash *f, void *dst, const gr_flash_rows *m, float *tmp);

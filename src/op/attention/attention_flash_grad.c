@@ -81,7 +81,7 @@ static void backward_init(backward *w, const gr_flash *f, const gr_launch *l, gr
     w->dv = gr_flash_take(room, n_sums * sizeof(float));
     w->p_left = gr_flash_take(room, f->z.p_left);
     w->ds_left = gr_flash_take(room, f->z.p_left);
-    w->ds = gr_flash_take(room, f->e->tiles ? f->z.p : BLOCK_BYTES);
+    w->ds = gr_flash_take(room, f->z.p > 0 ? f->z.p : BLOCK_BYTES);
     w->pair.s = gr_flash_take(room, BLOCK_BYTES);
     w->pair.dp = gr_flash_take(room, BLOCK_BYTES);
     if (f->at->bias_grad && gr_flash_bias_is_full(f))
@@ -185,9 +185,9 @@ static void add_group(const gr_flash *f, gr_flash_product m, const char *right, 
         const char *panel = right + (size_t)(c / GR_FLASH_COLS) * f->z.right_cols_panel;
 
         m.cols = gr_min64(f->d.d - c, GR_FLASH_COLS);
-        m.right =
-            panel + (f->e->tiles ? lo * gr_amx_step_bytes(f->is_f32, gr_amx_tiles((int)m.cols))
-                                 : lo * GR_FLASH_COLS * f->z.right_cols_step * 4);
+        m.right = panel + (f->e->tiles
+                               ? lo * gr_amx_step_bytes(f->is_f32, gr_amx_tiles((int)m.cols))
+                               : lo * GR_FLASH_COLS / f->e->tile->word * f->z.right_cols_step * 4);
         m.c = sums + c * GR_FLASH_KEYS;
         f->e->product(f, &m);
     }

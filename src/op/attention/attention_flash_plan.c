@@ -49,6 +49,27 @@ static void set_vector_sizes(gr_flash *f)
     z->p_left_panel = GR_FLASH_COLS * sizeof(float);
 }
 
+/* The same of words: two numbers of a left side, and two rows of a right one. */
+static void set_pair_sizes(gr_flash *f)
+{
+    gr_flash_sizes *z = &f->z;
+    const int64_t queries = GR_FLASH_GROUP * GR_FLASH_COLS, number = sizeof(uint16_t);
+
+    z->left_rows_step = GR_FLASH_PAIRS_LINE(f->d_pad);
+    z->left_rows = (size_t)(GR_FLASH_KEYS * z->left_rows_step * number);
+    z->left_cols_step = GR_FLASH_PAIRS_LINE(GR_FLASH_KEYS);
+    z->left_cols = (size_t)(f->d_pad * z->left_cols_step * number);
+    z->right_rows = (size_t)(f->d_pad * GR_FLASH_COLS * number);
+    z->right_cols_step = GR_FLASH_COLS;
+    z->right_cols_panel = (size_t)(queries * GR_FLASH_COLS * number);
+    z->right_cols = (size_t)(f->d_pad / GR_FLASH_COLS) * z->right_cols_panel;
+    z->p_step = GR_FLASH_COLS;
+    z->p = (size_t)(GR_FLASH_KEYS * GR_FLASH_COLS * number);
+    z->p_left_step = GR_FLASH_PAIRS_LINE(queries);
+    z->p_left = (size_t)(GR_FLASH_KEYS * z->p_left_step * number);
+    z->p_left_panel = (size_t)(GR_FLASH_COLS * number);
+}
+
 static void set_tile_sizes(gr_flash *f)
 {
     const size_t step = (size_t)gr_amx_step_bytes(f->is_f32, 2);
@@ -118,6 +139,8 @@ static void set_plan(gr_flash *f, const gr_node *n, const gr_flash_engine *e)
     f->d_pad = gr_div_up(f->d.d, GR_FLASH_COLS) * GR_FLASH_COLS;
     if (e->tiles)
         set_tile_sizes(f);
+    else if (e->tile->word > 1)
+        set_pair_sizes(f);
     else
         set_vector_sizes(f);
 }

@@ -1,6 +1,6 @@
 /*
  * The engine of the vector kernels: sides are rows of floats, products are tiles of matmul's
- * (matmul_avx512.c, matmul_avx2.c).
+ * (matmul_avx512.c, matmul_avx2.c). attention_avx512_bf16.c has sides of its own.
  *
  *     left   [line][k]          a tile reads one number of each of its lines at a time
  *     right  [k][32 columns]    a tile reads vectors
@@ -73,7 +73,7 @@ void gr_flash_multiply(const gr_flash *f, const gr_flash_product *p)
     gr_tile t = { .v_step = p->right_step,
                   .s_stride = p->left_step,
                   .out_stride = GR_FLASH_COLS,
-                  .k = p->k,
+                  .k = gr_div_up(p->k, isa->word),
                   .cols = isa->width,
                   .add = p->add };
 
@@ -81,7 +81,7 @@ void gr_flash_multiply(const gr_flash *f, const gr_flash_product *p)
         const int64_t first = p->lines * i / n_tiles, end = p->lines * (i + 1) / n_tiles;
 
         t.rows = (int)(end - first);
-        t.s = (const float *)p->left + first * p->left_step;
+        t.s = (const char *)p->left + first * p->left_step * (4 / isa->word);
         for (int64_t c = 0; c < GR_FLASH_COLS; c += isa->width) {
             t.v = (const float *)p->right + c;
             t.out = p->c + first * GR_FLASH_COLS + c;

@@ -187,7 +187,7 @@ static __m512i pack_gathered(const gr_conv_panel *p, char *dst, int64_t col, int
 static bool pack_panel(const gr_conv_panel *p)
 {
     const span s = span_of(p->grid);
-    const bool turned = s.n <= SPAN && 2 * p->grid->n_taps > s.n && p->grid->n_taps > 2;
+    const bool turned = s.n <= SPAN && p->grid->n_taps > s.n / 2 && p->grid->n_taps > 2;
     const int64_t step = words_of(p->run) * COLS * 4;
     __m512i low = _mm512_set1_epi32(-1);
 

@@ -6,7 +6,7 @@
  *         begin anywhere, and nothing is copied per tap.
  */
 #include "op/conv/conv_fold.h"
-#include "op/conv/conv_stretch.h"
+#include "op/conv/conv_stretch_body.h"
 #include "op/matmul/matmul_kernels.h"
 #include "op/matmul/matmul_row_body.h"
 

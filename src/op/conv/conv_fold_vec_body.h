@@ -3,7 +3,7 @@
  * a tile's rows are neighbours. conv_fold_avx512.c and conv_fold_avx2.c include it after
  * they have defined TILE.
  */
-#include "op/conv/conv_stretch.h"
+#include "op/conv/conv_stretch_body.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Stretches of lines for conv_weight with vectors: listed steps that follow each other. */
-#ifndef GR_OP_CONV_STRETCH_H
-#define GR_OP_CONV_STRETCH_H
+#ifndef GR_OP_CONV_STRETCH_BODY_H
+#define GR_OP_CONV_STRETCH_BODY_H
 
 #include "op/conv/conv_fold.h"
 #include "op/matmul/matmul_kernels.h"
