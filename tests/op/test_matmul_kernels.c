@@ -5,6 +5,8 @@
  *   edges     shapes around tiles, panels, held blocks and passes over k; stored all four
  *             ways, f32 and bf16; the same bits on one, two and three threads
  *   accuracy  error of AMX's three bf16 parts beside that of a chain of f32 multiply-adds
+ *   chain     AVX512_BF16: of each pair of k the second product is added first, then the first,
+ *             in the order of k, whatever tiles, panels and passes do
  *   values    infinities, NaN, huge and tiny numbers must come out as in f32 arithmetic
  *
  * The truth is the sum in double. Ends with 77 where there are neither AMX nor AVX512_BF16.
@@ -317,6 +319,39 @@ static void check_accuracies(void)
         }
 }
 
+/* ---- chain ---- */
+
+static void check_chain(bool trans_a, bool trans_b, int64_t k)
+{
+    problem p = { .batch = 1, .m = 31, .n = 70, .k = k, .trans_a = trans_a, .trans_b = trans_b };
+    float *y;
+
+    p.type = GR_BF16;
+    p.type_y = GR_F32;
+    open_problem(&p);
+    settle(&p);
+    y = run_kernel(&p, 2, 0xff);
+    for (int64_t e = 0; e < COUNT_Y(&p); e++) {
+        const int64_t i = e / p.n, j = e % p.n;
+        float sum = 0;
+
+        for (int64_t at = 0; at < k; at += 2)
+            for (int64_t n = at + 1 < k ? at + 1 : at; n >= at; n--)
+                sum = fmaf((float)p.a[at_a(&p, 0, i, n)], (float)p.b[at_b(&p, 0, j, n)], sum);
+        GR_CHECK(y[e] == sum);
+    }
+    gr_free(y);
+    close_problem(&p);
+}
+
+static void check_chains(void)
+{
+    for (int stored = 0; stored < 4; stored++) {
+        check_chain((stored & 1) != 0, (stored & 2) != 0, 101);
+        check_chain((stored & 1) != 0, (stored & 2) != 0, 2300);
+    }
+}
+
 /* ---- values ---- */
 
 /* Infinities and NaN where the truth has them, other elements near it. */
@@ -421,6 +456,7 @@ int main(void)
         choose("avx512_bf16");
         takes_f32 = false;
         check_edges();
+        check_chains();
         check_values();
     }
     return 0;
