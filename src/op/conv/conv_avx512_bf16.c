@@ -42,15 +42,10 @@ static int64_t line_at(bool low, int64_t run, int64_t n, int64_t plane, int64_t 
 
 /* ---- lines ---- */
 
-INLINE __mmask32 first_of_32(int64_t n)
-{
-    return n >= 32 ? (__mmask32)-1 : (__mmask32)((1u << n) - 1);
-}
-
 static __m512i copy(uint16_t *dst, const uint16_t *src, int64_t n, __m512i low)
 {
     for (int64_t i = 0; i < n; i += 32) {
-        const __mmask32 m = first_of_32(n - i);
+        const __mmask32 m = row_mask_32(n - i);
         const __m512i x = _mm512_maskz_loadu_epi16(m, src + i);
 
         low = row_watch_bf16(x, low);

@@ -35,11 +35,7 @@ static int64_t x_bytes(bool low, int64_t n_lines)
 /* Lanes [from, to) of 32, beginning with element e. */
 INLINE __mmask32 lanes(int64_t e, int64_t from, int64_t to)
 {
-    const int64_t lo = from < e ? 0 : from - e, hi = to > e + 32 ? 32 : to - e;
-
-    return lo >= 32 || hi <= lo
-               ? 0
-               : (__mmask32)((((uint64_t)1 << hi) - 1) & ~(((uint64_t)1 << lo) - 1));
+    return row_mask_32(to - e) & ~row_mask_32(from - e);
 }
 
 /* Dense lines are a multiple of 32 long: whole vectors are written. */
@@ -81,21 +77,18 @@ static bool pack_y(const gr_fold_pack *p)
 
 static bool pack_x(const gr_fold_pack *p)
 {
-    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    /* Word i is element i of the first operand and of the second, which counts from 32. */
-    const __m512i first = _mm512_add_epi32(_mm512_or_si512(lane, _mm512_slli_epi32(lane, 16)),
-                                           _mm512_set1_epi32(32 << 16));
-    const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
     const uint16_t *src = (const uint16_t *)p->src + p->lo * p->step;
     char *dst = p->dst + x_at(true, p->lo);
     __m512i low = _mm512_set1_epi32(-1), x = _mm512_loadu_si512(src);
 
     for (int64_t line = p->lo; line < p->hi; line++, dst += x_at(true, 1)) {
         const __m512i next = _mm512_loadu_si512(src += p->step);
+        __m512i first, second;
 
+        row_words_bf16(x, next, &first, &second);
+        _mm512_store_si512(dst, first);
+        _mm512_store_si512(dst + 64, second);
         low = row_watch_bf16(x, low);
-        _mm512_store_si512(dst, _mm512_permutex2var_epi16(x, first, next));
-        _mm512_store_si512(dst + 64, _mm512_permutex2var_epi16(x, second, next));
         x = next;
     }
     return !row_is_unfit_bf16(row_watch_bf16(x, low));

@@ -38,28 +38,19 @@ INLINE __m512 add_products(__m512 x, __m512 v, __m512 sum)
 
 /* ---- packing ---- */
 
-/* The first n of 32 lanes. */
-INLINE __mmask32 mask_32(int64_t n)
-{
-    return n >= 32 ? (__mmask32)-1 : (__mmask32)((1u << (n < 0 ? 0 : n)) - 1);
-}
-
 /* Rows k and k + 1 of memory become words. */
 static void pair_rows(float *dst, const uint16_t *src, int64_t step_k, int cols, int64_t n_k)
 {
-    const __mmask32 m = mask_32(cols);
-    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    /* Word i is element i of the first operand and of the second, which counts from 32. */
-    const __m512i low = _mm512_add_epi32(_mm512_or_si512(lane, _mm512_slli_epi32(lane, 16)),
-                                         _mm512_set1_epi32(32 << 16));
-    const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+    const __mmask32 m = row_mask_32(cols);
 
     for (int64_t k = 0; k < n_k; k += 2, src += 2 * step_k, dst += WIDTH) {
         const __m512i x0 = _mm512_maskz_loadu_epi16(m, src);
         const __m512i x1 = _mm512_maskz_loadu_epi16(k + 1 < n_k ? m : 0, src + step_k);
+        __m512i low, high;
 
-        _mm512_storeu_si512(dst, _mm512_permutex2var_epi16(x0, low, x1));
-        _mm512_storeu_si512(dst + LANES, _mm512_permutex2var_epi16(x0, high, x1));
+        row_words_bf16(x0, x1, &low, &high);
+        _mm512_storeu_si512(dst, low);
+        _mm512_storeu_si512(dst + LANES, high);
     }
 }
 
@@ -67,7 +58,7 @@ static void pair_rows(float *dst, const uint16_t *src, int64_t step_k, int cols,
 INLINE void turn_words(float *dst, const uint16_t *src, int64_t step_i, const int lines,
                        int64_t n_k)
 {
-    const __mmask32 m = mask_32(n_k);
+    const __mmask32 m = row_mask_32(n_k);
     const int n_words = (int)(n_k < 32 ? (n_k + 1) / 2 : 16);
     __m512 r[16];
 
@@ -125,7 +116,7 @@ static bool fits(const uint16_t *src, int64_t n)
         for (int64_t j = 0; j < 4; j++)
             low[j] = row_watch_bf16(_mm512_loadu_si512(src + i + 32 * j), low[j]);
     for (; i < n; i += 32)
-        low[0] = row_watch_bf16(_mm512_maskz_loadu_epi16(mask_32(n - i), src + i), low[0]);
+        low[0] = row_watch_bf16(_mm512_maskz_loadu_epi16(row_mask_32(n - i), src + i), low[0]);
     return !row_is_unfit_bf16(
         _mm512_min_epu16(_mm512_min_epu16(low[0], low[1]), _mm512_min_epu16(low[2], low[3])));
 }

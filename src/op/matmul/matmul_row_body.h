@@ -79,6 +79,18 @@ INLINE __m512i row_join_bf16(__m256i x0, __m256i x1)
                            _mm512_slli_epi32(_mm512_cvtepu16_epi32(x1), 16));
 }
 
+/* Words of number i of x0 and of x1: i < 16, and those from 16 on. */
+INLINE void row_words_bf16(__m512i x0, __m512i x1, __m512i *low, __m512i *high)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    /* The second operand's numbers count from 32. */
+    const __m512i from = _mm512_add_epi32(_mm512_or_si512(lane, _mm512_slli_epi32(lane, 16)),
+                                          _mm512_set1_epi32(32 << 16));
+
+    *low = _mm512_permutex2var_epi16(x0, from, x1);
+    *high = _mm512_permutex2var_epi16(x0, _mm512_add_epi16(from, _mm512_set1_epi16(16)), x1);
+}
+
 /* Least of 2 |x| - 1 as an unsigned number: from 1 to 253 for subnormals, 65535 for 0. */
 INLINE __m512i row_watch_bf16(__m512i x, __m512i low)
 {
@@ -135,6 +147,12 @@ INLINE __m256i row_bf16_of(__m512 x)
 
     y = _mm512_mask_or_epi32(y, nan, u, _mm512_set1_epi32(0x400000));
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(y, 16));
+}
+
+/* The first n of 32 lanes, or all. */
+INLINE __mmask32 row_mask_32(int64_t n)
+{
+    return n >= 32 ? (__mmask32)-1 : (__mmask32)((1u << (n < 0 ? 0 : n)) - 1);
 }
 
 /* The first n lanes. */
