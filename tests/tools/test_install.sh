@@ -16,9 +16,9 @@ mv "$top/first" "$top/moved" # everything is found relative to everything else
 export PKG_CONFIG_PATH=$top/moved/lib/pkgconfig
 
 # What the public headers need, and nothing of the libraries below.
-cflags=$(pkg-config --cflags gradus)
-[ "$cflags" = "-I$top/moved/include" ] || [ "$(cd "${cflags#-I}" && pwd)" = "$top/moved/include" ] ||
-    fail "pkg-config --cflags: $cflags"
+read -r -a cflags <<<"$(pkg-config --cflags gradus)"
+[ ${#cflags[@]} = 1 ] && [ "$(cd "${cflags[0]#-I}" && pwd)" = "$top/moved/include" ] ||
+    fail "pkg-config --cflags: ${cflags[*]}"
 
 example() { # NAME LIBRARY...: compiles and runs examples/train_mlp.c
     # shellcheck disable=SC2046
