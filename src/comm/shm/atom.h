@@ -49,6 +49,17 @@ static inline void atom64_set(atom64 *a, uint64_t v)
     __atomic_store_n(&a->v, v, __ATOMIC_SEQ_CST);
 }
 
+static inline void atom64_add(atom64 *a, uint64_t by)
+{
+    __atomic_add_fetch(&a->v, by, __ATOMIC_SEQ_CST);
+}
+
+/* From *old to `v`; false when it was something else, which *old is then. */
+static inline bool atom64_claim(atom64 *a, uint64_t *old, uint64_t v)
+{
+    return __atomic_compare_exchange_n(&a->v, old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 /* For hints that others may see late. */
 static inline void atom64_hint(atom64 *a, uint64_t v)
 {

@@ -1,17 +1,12 @@
-/* The exchange space: making it, and reducing gradients where they lie. */
+/* The exchange space: making it, and collectives on what lies there. */
 #include "comm/shm/shm.h"
 
 #include "base/pages.h"
-#include "base/pool.h"
 #include "base/size.h"
 #include "comm/reduce.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define SLICE_ELEMS 1024                /* threads' slices begin at multiples */
-#define SLICE_BYTES ((size_t)128 << 10) /* of all ranks' parts, that are worth a slice */
-#define ALONE_BYTES ((size_t)512 << 10) /* below, one thread does it all */
 
 /* ---- making the space ---- */
 
@@ -125,8 +120,9 @@ static gr_status start(gr_shm *s, const gr_coll *c)
                                   .agreed = s->pg.agreed_name ? s->pg.agreed : 0 };
     gr_label_put(me->coll[i].label, c->label);
     atom64_hint(&me->last, number * 4 + SHM_GOAL_DONE);
+    shm_share_open(s, number);
     shm_publish(s, &me->coll[i].number, number + 1);
-    return shm_progress(s);
+    return shm_progress(s, SHM_BUSY);
 }
 
 gr_status shm_start(gr_pg *pg, const gr_coll *c, void *stream)
@@ -135,122 +131,41 @@ gr_status shm_start(gr_pg *pg, const gr_coll *c, void *stream)
     return gr_wrap(start((gr_shm *)pg, c), "%s '%s'", gr_coll_name(c), c->label ? c->label : "");
 }
 
-/* ---- a rank's own work in a collective that all have started ---- */
+/* ---- what comes of it ---- */
 
-/* Of a share's elements, which all are of the same length but perhaps in an all-reduce. */
-typedef struct own_work {
-    gr_shm *s;
-    const gr_what *what;
-    gr_reduce_fn *reduce; /* of an all-reduce */
-    gr_fold_fn *fold;     /* of a reduce-scatter */
-    size_t first, n;      /* this rank's share */
-} own_work;
-
-/* Sums of all parts, in rank order, into all parts. */
-static void reduce_stretch(const own_work *w, size_t first, size_t n)
+/* Counts the collectives that all have started, and compares what they say they are. */
+static gr_status find_ready(gr_shm *s)
 {
-    w->reduce(w->s->part, w->s->pg.size, w->first + first, n,
-              gr_reduce_scale((gr_reduce)w->what->op, w->s->pg.size));
-}
-
-/* Sums of all parts, in rank order, into the own part alone. */
-static void fold_stretch(const own_work *w, size_t first, size_t n)
-{
-    const gr_shm *s = w->s;
-    const gr_fold f = { .src = (const void *const *)s->part,
-                        .n_src = s->pg.size,
-                        .dst = &s->part[s->pg.rank],
-                        .n_dst = 1,
-                        .first = w->first + first,
-                        .n_elem = n,
-                        .scale = gr_reduce_scale((gr_reduce)w->what->op, s->pg.size) };
-
-    w->fold(&f);
-}
-
-/* The same stretch of every other rank's share, out of its part. */
-static void gather_stretch(const own_work *w, size_t first, size_t n)
-{
-    const gr_shm *s = w->s;
-    const size_t elem = gr_dtype_bytes((gr_dtype)w->what->dtype);
-
-    for (int r = 0; r < s->pg.size; r++) {
-        const size_t at = ((size_t)r * w->n + first) * elem;
-
-        if (r != s->pg.rank)
-            memcpy((char *)s->part[s->pg.rank] + at, (const char *)s->part[r] + at, n * elem);
-    }
-}
-
-static void work_slice(void *arg, int slice, int n_slices)
-{
-    const own_work *w = (const own_work *)arg;
-    int64_t lo, hi;
-
-    gr_pool_cut((int64_t)w->n, SLICE_ELEMS, slice, n_slices, &lo, &hi);
-    if (lo >= hi)
-        return;
-    if (w->what->kind == GR_CALL_ALLREDUCE)
-        reduce_stretch(w, (size_t)lo, (size_t)(hi - lo));
-    else if (w->what->kind == GR_CALL_REDUCE_SCATTER)
-        fold_stretch(w, (size_t)lo, (size_t)(hi - lo));
-    else
-        gather_stretch(w, (size_t)lo, (size_t)(hi - lo));
-}
-
-/* Small slices, so that threads with slower cores take fewer; one for what is done before another
- * thread is awake. */
-static int count_slices(const own_work *w)
-{
-    size_t bytes = w->n * gr_dtype_bytes((gr_dtype)w->what->dtype) * (size_t)w->s->pg.size;
-    size_t n_threads = (size_t)gr_pool_size(w->s->pg.pool), most = 4 * n_threads;
-
-    if (n_threads == 1 || bytes < ALONE_BYTES)
-        return 1;
-    return (int)(bytes / SLICE_BYTES < most ? bytes / SLICE_BYTES : most);
-}
-
-static gr_status do_own_work(gr_shm *s, const gr_what *what)
-{
-    const gr_dtype dtype = (gr_dtype)what->dtype;
-    own_work w = { .s = s, .what = what, .n = what->n_elem / (size_t)s->pg.size };
-    size_t end;
-
-    for (int r = 0; r < s->pg.size; r++)
-        s->part[r] = s->parts + (size_t)r * s->part_stride + what->detail;
-    w.first = (size_t)s->pg.rank * w.n;
-    if (what->kind == GR_CALL_ALLREDUCE) {
-        GR_TRY(gr_reduce_pick(&w.reduce, dtype, (gr_reduce)what->op));
-        gr_share(what->n_elem, gr_dtype_bytes(dtype), s->pg.rank, s->pg.size, &w.first, &end);
-        w.n = end - w.first;
-    }
-    if (what->kind == GR_CALL_REDUCE_SCATTER)
-        GR_TRY(gr_fold_pick(&w.fold, dtype, (gr_reduce)what->op));
-    gr_pool_run(s->pg.pool, work_slice, &w, count_slices(&w));
-    return GR_OK;
-}
-
-gr_status shm_progress(gr_shm *s)
-{
-    if (s->engine.open)
-        GR_TRY(gr_engine_move(&s->engine));
-    while (s->n_reduced < s->n_started) {
-        uint64_t number = s->n_reduced;
-        size_t i = number % GR_MAX_COLLS;
+    for (; s->n_ready < s->n_started; s->n_ready++) {
+        size_t i = s->n_ready % GR_MAX_COLLS;
         const shm_card *mine = &s->ranks[s->pg.rank].coll[i];
 
         for (; s->next_started < s->pg.size; s->next_started++) {
             shm_card *theirs = &s->ranks[s->next_started].coll[i];
 
-            if (atom64_get(&theirs->number) != number + 1)
+            if (atom64_get(&theirs->number) != s->n_ready + 1)
                 return GR_OK;
             if (memcmp(&mine->what, &theirs->what, sizeof(gr_what)) != 0)
                 return shm_mismatch(s, s->next_started, mine, theirs);
         }
-        GR_TRY(do_own_work(s, &mine->what));
         s->next_started = 0;
-        s->n_reduced++;
-        shm_publish(s, &s->ranks[s->pg.rank].n_done, number + 1);
+    }
+    return GR_OK;
+}
+
+gr_status shm_progress(gr_shm *s, shm_haste haste)
+{
+    if (s->engine.open)
+        GR_TRY(gr_engine_move(&s->engine));
+    GR_TRY(find_ready(s));
+    while (!shm_has_done(s, s->pg.rank, s->n_ready)) {
+        uint64_t number = s->n_done[s->pg.rank];
+
+        if (haste == SHM_BUSY && shm_may_spin(s) && atom32_get(&s->head->n_waiting) > 0)
+            return GR_OK;
+        GR_TRY(shm_share_work(s, number));
+        if (!shm_has_done(s, s->pg.rank, number + 1))
+            return GR_OK; /* others have pieces of it */
     }
     return GR_OK;
 }
@@ -260,7 +175,7 @@ gr_status shm_poll(gr_pg *pg)
     gr_shm *s = (gr_shm *)pg;
 
     GR_TRY(shm_alive(s));
-    return shm_progress(s);
+    return shm_progress(s, SHM_BUSY);
 }
 
 gr_status shm_finish(gr_pg *pg, const gr_coll *c, void *stream)

@@ -152,7 +152,8 @@ gr_status shm_create(gr_shm **out, shm_world *w, int rank, const gr_pg_config *c
     s->ranks = (shm_rank *)(mem + ranks_at());
     s->staging = mem + staging_at(w->n_ranks);
     s->part = (void **)gr_calloc((size_t)w->n_ranks, sizeof(*s->part));
-    if (!s->part)
+    s->n_done = (uint64_t *)gr_calloc((size_t)w->n_ranks, sizeof(*s->n_done));
+    if (!s->part || !s->n_done)
         st = GR_ERR_NOMEM;
     if (st == GR_OK && pids)
         st = watch_peers(s, pids);
@@ -183,6 +184,7 @@ void shm_destroy(gr_pg *pg)
     shm_world_unref(s->world);
     gr_free(s->pid_fds);
     gr_free(s->pids);
+    gr_free(s->n_done);
     gr_free(s->part);
     gr_free(s);
 }

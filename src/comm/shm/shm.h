@@ -24,9 +24,10 @@
  *     That is an all-reduce. In a reduce-scatter a sum stays with the rank that took it; in an
  *     all-gather nothing is summed, and each rank copies the others' shares to itself.
  *
- *     (2) A rank reduces its share when all cards of that number are there, whenever it
- *         polls or waits, in the order of the numbers; with all threads that it lends the
- *         group (pg.pool), since whoever sums an element gets the same bits.
+ *     (2) A share is reduced when all cards of that number are there: by its rank when it polls
+ *         or waits, in the order of the numbers, with all threads that it lends the group
+ *         (pg.pool); and piece by piece by ranks that wait, to whom one that has other work
+ *         leaves it. Whoever sums an element gets the same bits.
  *     (3) After finish nobody reads or writes that stretch, nor the cards of that number:
  *         the ring of GR_MAX_COLLS cards may be used again. (With own_only, after the finish of
  *         the next one without it.)
@@ -68,16 +69,22 @@ typedef struct shm_card {
 
 typedef enum shm_state { SHM_EXPECTED, SHM_HERE, SHM_LEFT } shm_state;
 
-/* Written by its rank alone. */
+/* How far a rank's share of a collective is, in pieces: see share.c. Written by all. */
+typedef struct shm_share {
+    atom64 taken SHM_ALIGNED, done;
+} shm_share;
+
+/* Written by its rank alone, but `share`. */
 typedef struct shm_rank {
     shm_card round[2];
-    atom64 n_done SHM_ALIGNED; /* collectives whose share is reduced */
-    atom32 state SHM_ALIGNED;  /* shm_state */
-    atom32 waits;              /* shm_goal_kind + 1 while it sleeps, else 0 */
-    atom64 waits_for;          /* the meeting's number then */
-    atom64 last;               /* the card it showed last: 4 * number + shm_goal_kind */
-    cpu_set_t cores;           /* that it may run on; fixed before state is SHM_HERE */
+    atom32 state SHM_ALIGNED; /* shm_state */
+    atom32 helps;             /* 1 + the rank on whose share it works, else 0 */
+    atom32 waits;             /* shm_goal_kind + 1 while it sleeps, else 0 */
+    atom64 waits_for;         /* the meeting's number then */
+    atom64 last;              /* the card it showed last: 4 * number + shm_goal_kind */
+    cpu_set_t cores;          /* that it may run on; fixed before state is SHM_HERE */
     shm_card coll[GR_MAX_COLLS];
+    shm_share share[GR_MAX_COLLS];
     shm_card call[SHM_CALLS]; /* calls by messages, in the order in which this rank began them */
 } shm_rank;
 
@@ -92,7 +99,8 @@ typedef struct shm_head {
     uint64_t n_ranks;
     atom32 event SHM_ALIGNED; /* futex: counts publications with sleepers */
     atom32 n_sleepers;
-    atom32 aborted SHM_ALIGNED; /* 0, 1 while the reason is written, 2 */
+    atom32 n_waiting SHM_ALIGNED; /* ranks with time to help, those that sleep among them */
+    atom32 aborted SHM_ALIGNED;   /* 0, 1 while the reason is written, 2 */
     int32_t abort_rank;
     char abort_text[GR_ERROR_TEXT];
     int32_t exchange_fd, common_fd; /* of rank 0's process; written by it between two rounds */
@@ -122,8 +130,10 @@ typedef struct gr_shm {
     int *pids;         /* of all ranks; NULL for threads */
     int *pid_fds;      /* -1: this one is watched by its number; NULL for threads */
     enum { SHM_SPIN_UNKNOWN, SHM_SPINS, SHM_SLEEPS } spin; /* see shm_may_spin() */
-    uint64_t n_rounds, n_started, n_reduced;
-    int next_started;                 /* ranks below it have started collective n_reduced */
+    uint64_t n_rounds, n_started;
+    uint64_t n_ready; /* collectives that all have started */
+    int next_started; /* ranks below it have started collective n_ready */
+    uint64_t *n_done; /* by rank: collectives, in order, whose share is known to be done */
     bool is_open[GR_MAX_COLLS];       /* by number % GR_MAX_COLLS: started, not finished */
     uint64_t number_of[GR_MAX_COLLS]; /* by id: 1 + its number while open, else 0 */
     char *parts;                      /* the exchange space of all ranks, or NULL */
@@ -155,6 +165,8 @@ void shm_destroy(gr_pg *pg);
 /* Whether every rank has a core, as far as their bindings tell; no, while some are not here. */
 bool shm_may_spin(gr_shm *s);
 void shm_publish(gr_shm *s, atom64 *number, uint64_t value);
+/* Wakes whoever sleeps: something that others wait for has happened. */
+void shm_tell(gr_shm *s);
 void shm_wake_all(gr_shm *s);
 void shm_abort(gr_pg *pg, const char *why);
 /* GR_ERR_PEER when somebody has aborted the group. */
@@ -189,8 +201,19 @@ gr_status shm_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base);
 gr_status shm_start(gr_pg *pg, const gr_coll *c, void *stream);
 gr_status shm_finish(gr_pg *pg, const gr_coll *c, void *stream);
 gr_status shm_poll(gr_pg *pg);
-/* Reduces what is complete; never waits. */
-gr_status shm_progress(gr_shm *s) GR_MUST_CHECK;
+/* Reduces the own share of what is complete; never waits. A rank that has other work leaves it to
+ * ranks that wait, while there are some. */
+typedef enum shm_haste { SHM_BUSY, SHM_WAITS } shm_haste;
+gr_status shm_progress(gr_shm *s, shm_haste haste) GR_MUST_CHECK;
+
+/* share.c */
+void shm_share_open(gr_shm *s, uint64_t number); /* before the card is shown */
+/* Whether the rank's shares of the first n collectives are reduced. */
+bool shm_has_done(gr_shm *s, int rank, uint64_t n);
+/* Pieces of the own share, until none is left; others may still be at theirs. */
+gr_status shm_share_work(gr_shm *s, uint64_t number) GR_MUST_CHECK;
+/* Pieces of one other rank's share, if there are any. */
+gr_status shm_help(gr_shm *s) GR_MUST_CHECK;
 
 /* common.c */
 gr_status shm_common(gr_pg *pg, void *at, size_t n_bytes);

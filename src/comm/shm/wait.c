@@ -40,11 +40,16 @@ void shm_wake_all(gr_shm *s)
     (void)futex(&s->head->event, FUTEX_WAKE, INT32_MAX, NULL); /* cannot fail: the word exists */
 }
 
+void shm_tell(gr_shm *s)
+{
+    if (atom32_get(&s->head->n_sleepers) > 0)
+        shm_wake_all(s);
+}
+
 void shm_publish(gr_shm *s, atom64 *number, uint64_t value)
 {
     atom64_set(number, value);
-    if (atom32_get(&s->head->n_sleepers) > 0)
-        shm_wake_all(s);
+    shm_tell(s);
 }
 
 void shm_abort(gr_pg *pg, const char *why)
@@ -76,34 +81,39 @@ static bool has_reached(gr_shm *s, int rank, const shm_goal *g)
         return atom64_get(&r->round[g->number % 2].number) == g->number + 1;
     if (g->kind == SHM_GOAL_CALL)
         return gr_work_is_done(g->work) || !gr_sched_waits_for(&g->work->sched, rank);
-    return atom64_get(&r->n_done) > g->number;
+    return shm_has_done(s, rank, g->number + 1);
 }
 
 /* Does this rank wait for `rank` itself? In a collective that is not complete, only
  * ranks that have not started it count; the others wait as we do. */
 static bool holds_up(gr_shm *s, int rank, const shm_goal *g)
 {
-    uint64_t first = s->n_reduced;
+    const uint64_t first = s->n_ready;
+    const uint32_t helps = atom32_get(&s->ranks[rank].helps);
 
-    if (rank == s->pg.rank || has_reached(s, rank, g))
+    if (rank == s->pg.rank)
         return false;
-    if (g->kind == SHM_GOAL_DONE && first <= g->number)
+    if (g->kind != SHM_GOAL_DONE)
+        return !has_reached(s, rank, g);
+    if (first <= g->number)
         return atom64_get(&s->ranks[rank].coll[first % GR_MAX_COLLS].number) != first + 1;
-    return true;
+    if (helps != 0 && !has_reached(s, (int)helps - 1, g))
+        return true;
+    return !g->own_only && !has_reached(s, rank, g);
 }
 
-/* Does what can be done, and looks whether everybody is there. */
-static gr_status look(gr_shm *s, shm_goal *g, bool *reached)
+/* Does what can be done for this rank, and looks whether everybody is there. */
+static gr_status look_around(gr_shm *s, shm_goal *g, bool *reached)
 {
     const shm_card *mine = &s->ranks[s->pg.rank].round[g->number % 2];
 
-    GR_TRY(shm_progress(s));
+    GR_TRY(shm_progress(s, SHM_WAITS));
     if (g->kind == SHM_GOAL_CALL) {
         *reached = gr_work_is_done(g->work);
         return GR_OK;
     }
     if (g->own_only) {
-        *reached = s->n_reduced > g->number;
+        *reached = shm_has_done(s, s->pg.rank, g->number + 1);
         return GR_OK;
     }
     for (; g->next < s->pg.size && has_reached(s, g->next, g); g->next++) {
@@ -114,6 +124,14 @@ static gr_status look(gr_shm *s, shm_goal *g, bool *reached)
     }
     *reached = g->next == s->pg.size;
     return GR_OK;
+}
+
+/* And who need not go on yet helps others. Not where cores are short: others sum their shares
+ * themselves there, and waking somebody for it would only cost. */
+static gr_status look(gr_shm *s, shm_goal *g, bool *reached)
+{
+    GR_TRY(look_around(s, g, reached));
+    return *reached || !shm_may_spin(s) ? GR_OK : shm_help(s);
 }
 
 /* Whether the peer has done its part by now. What it did before it began to wait elsewhere
@@ -344,25 +362,36 @@ bool shm_may_spin(gr_shm *s)
     return s->spin == SHM_SPINS;
 }
 
+static gr_status spin(gr_shm *s, shm_goal *g, bool *reached, int64_t since_ns)
+{
+    while (shm_may_spin(s) && gr_now_ns() - since_ns < SPIN_NS) {
+        for (int i = 0; i < SPIN_LOOK; i++) {
+            __builtin_ia32_pause();
+            GR_TRY(look(s, g, reached));
+            if (*reached)
+                return GR_OK;
+        }
+        GR_TRY(look_for_leavers(s, g));
+    }
+    return GR_OK;
+}
+
 gr_status shm_wait(gr_shm *s, shm_goal goal)
 {
     bool reached = false;
     int64_t since_ns;
+    gr_status st;
 
     GR_TRY(look(s, &goal, &reached));
     if (reached)
         return GR_OK;
     since_ns = gr_now_ns();
-    while (shm_may_spin(s) && gr_now_ns() - since_ns < SPIN_NS) {
-        for (int i = 0; i < SPIN_LOOK; i++) {
-            __builtin_ia32_pause();
-            GR_TRY(look(s, &goal, &reached));
-            if (reached)
-                return GR_OK;
-        }
-        GR_TRY(look_for_leavers(s, &goal));
-    }
-    return block(s, &goal, since_ns);
+    atom32_add(&s->head->n_waiting, 1);
+    st = spin(s, &goal, &reached, since_ns);
+    if (st == GR_OK && !reached)
+        st = block(s, &goal, since_ns);
+    atom32_add(&s->head->n_waiting, -1);
+    return st;
 }
 
 gr_status shm_round(gr_shm *s, const gr_what *what, const char *label, uint64_t n_bytes)
