@@ -94,7 +94,9 @@ GR_API gr_value *gr_embedding_layer_padded_at(const char *site, gr_graph *g, con
 
 /* torch.nn.MultiheadAttention(batch_first=True): in_proj_weight [3 d, d] xavier-uniform,
  * in_proj_bias 0, out_proj.weight, out_proj.bias 0. memory NULL: self-attention; else keys
- * and values come from memory [b, nk, d]. attention->heads is needed. x [b, n, d]. */
+ * and values come from memory [b, nk, d]. attention->heads is needed. x [b, n, d]. With kv_heads
+ * below heads (grouped queries, which PyTorch's module has not) in_proj has the rows of the
+ * heads of q, of k, and of v: (heads + 2 kv_heads) d / heads of them. */
 #define gr_multihead_attention(g, name, x, memory, attention) \
     gr_multihead_attention_at(GR_HERE, g, name, x, memory, attention)
 GR_API gr_value *gr_multihead_attention_at(const char *site, gr_graph *g, const char *name,

@@ -26,7 +26,8 @@ static gr_value *attend_memory(const gr_layer *l, gr_value *x, gr_value *memory,
                                gr_value *const packed[2], const gr_attention_opts *o)
 {
     gr_shape shape = gr_value_shape(x);
-    int64_t d = shape.dim[shape.n_dims - 1], sizes[2] = { d, 2 * d };
+    int64_t d = shape.dim[shape.n_dims - 1], kv = d / o->heads * o->kv_heads;
+    int64_t sizes[2] = { d, 2 * kv };
     gr_value *w[2] = { NULL }, *b[2] = { NULL };
 
     gr_split_at(l->site, l->g, packed[0], 0, 2, sizes, w);
@@ -60,32 +61,43 @@ static void draw_as_torch(const gr_layer *l, gr_value *packed, const char *proj,
     packed->var->n_burnt = d;
 }
 
+static bool are_heads(const gr_layer *l, int64_t d, const gr_attention_opts *o)
+{
+    if (o->heads < 1 || d % o->heads != 0)
+        gr_graph_fail(l->g, l->site,
+                      "attention '%s': %" PRId64 " heads do not divide width %" PRId64, l->name,
+                      o->heads, d);
+    else if (o->kv_heads < 1 || o->heads % o->kv_heads != 0)
+        gr_graph_fail(l->g, l->site,
+                      "attention '%s': %" PRId64 " key heads do not divide %" PRId64 " heads",
+                      l->name, o->kv_heads, o->heads);
+    else
+        return true;
+    return false;
+}
+
 static gr_value *multihead(const gr_layer *l, gr_value *x, gr_value *memory, const attend *a)
 {
-    int64_t d = gr_layer_channels(l, "attention", x, 3);
-    double bound = sqrt(6.0 / (double)(4 * d));
+    int64_t d = gr_layer_channels(l, "attention", x, 3), n_rows;
     gr_init zero = gr_init_const(0);
     gr_layer_opts out = { .bias = &zero };
     gr_layer proj = gr_layer_inside(l, "out_proj");
+    gr_attention_opts o = a->o;
     gr_value *packed[2], *y;
+    double bound;
 
-    if (d < 1)
+    o.kv_heads = o.kv_heads ? o.kv_heads : o.heads;
+    if (d < 1 || !are_heads(l, d, &o) || !is_memory(l, memory, gr_value_shape(x)))
         return NULL;
-    if (a->o.heads < 1 || d % a->o.heads != 0) {
-        gr_graph_fail(l->g, l->site,
-                      "attention '%s': %" PRId64 " heads do not divide width %" PRId64, l->name,
-                      a->o.heads, d);
-        return NULL;
-    }
-    if (!is_memory(l, memory, gr_value_shape(x)))
-        return NULL;
-    packed[0] = gr_layer_param(l, "in_proj_weight", GR_SHAPE(3 * d, d), NULL,
+    n_rows = d / o.heads * (o.heads + 2 * o.kv_heads);
+    bound = sqrt(6.0 / (double)(n_rows + d));
+    packed[0] = gr_layer_param(l, "in_proj_weight", GR_SHAPE(n_rows, d), NULL,
                                gr_init_uniform(-bound, bound));
-    packed[1] = gr_layer_param(l, "in_proj_bias", GR_SHAPE(3 * d), NULL, zero);
+    packed[1] = gr_layer_param(l, "in_proj_bias", GR_SHAPE(n_rows), NULL, zero);
     if (memory)
-        y = attend_memory(l, x, memory, packed, &a->o);
+        y = attend_memory(l, x, memory, packed, &o);
     else
-        y = gr_attention_packed_at(l->site, l->g, project(l, x, packed[0], packed[1]), &a->o);
+        y = gr_attention_packed_at(l->site, l->g, project(l, x, packed[0], packed[1]), &o);
     if (a->xavier)
         return gr_layer_xavier_linear(&proj, y, d);
     y = gr_linear_at(l->site, l->g, proj.name, y, d, &out);

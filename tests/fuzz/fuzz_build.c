@@ -393,7 +393,9 @@ static gr_value *op_layer(fuzz *f)
 {
     const char *name = name_of(f);
     gr_value *a = any(f);
-    gr_attention_opts o = { .heads = size(f), .key_mask = coin(f) ? NULL : any(f) };
+    gr_attention_opts o = { .heads = size(f),
+                            .kv_heads = coin(f) ? 0 : size(f),
+                            .key_mask = coin(f) ? NULL : any(f) };
     gr_transformer_opts t = { .heads = size(f),
                               .hidden = size(f),
                               .activation = (gr_activation)(byte(f) % 5),

@@ -119,6 +119,20 @@ static void attention_heads(gr_graph *g, const in *i)
     gr_multihead_attention(g, "attn", i->tokens, NULL, &(gr_attention_opts){ .heads = 5 });
 }
 
+static void attention_key_heads(gr_graph *g, const in *i)
+{
+    gr_attention_opts o = { .heads = 4, .kv_heads = 3 };
+
+    gr_multihead_attention(g, "attn", i->tokens, NULL, &o);
+}
+
+static void attention_key_heads_below(gr_graph *g, const in *i)
+{
+    gr_attention_opts o = { .heads = 4, .kv_heads = -2 };
+
+    gr_multihead_attention(g, "attn", i->tokens, i->tokens, &o);
+}
+
 static void attention_flat(gr_graph *g, const in *i)
 {
     gr_multihead_attention(g, "attn", i->flat, NULL, &(gr_attention_opts){ .heads = 3 });
@@ -425,6 +439,8 @@ static const wrong wrongs[] = {
     { conv_columns, "convolution 'c': 12 to 8 channels, kernel 3 x -1" },
     { conv_columns_far, "a kernel of 7, 1 apart, does not fit into 6 padded by 0 (axis 1)" },
     { attention_heads, "attention 'attn': 5 heads do not divide width 12" },
+    { attention_key_heads, "attention 'attn': 3 key heads do not divide 4 heads" },
+    { attention_key_heads_below, "attention 'attn': -2 key heads do not divide 4 heads" },
     { attention_flat, "attention 'attn': input [2, 12], expected at least 3 dimensions" },
     { attention_memory, "attention 'attn': memory [2, 6, 6, 12] for an input [2, 5, 12]" },
     { encoder_heads, "attention 'layers.3.self_attn': 0 heads do not divide width 12" },
