@@ -37,28 +37,28 @@ typedef struct gr_attention_opts {
 
 /* A query that may see no key gives 0, and no gradient. Sums are f32 for f32, bf16 and f16.
  * opts NULL: all 0. */
-#define gr_attention(g, q, k, v, opts) gr_attention_at(GR_HERE, g, q, k, v, opts)
+#define gr_attention(g, q, k, v, ...) gr_attention_at(GR_HERE, g, q, k, v, __VA_ARGS__)
 GR_API gr_value *gr_attention_at(const char *site, gr_graph *g, gr_value *q, gr_value *k,
                                  gr_value *v, const gr_attention_opts *opts);
 
 /* Self-attention of one projection: per token the heads of q, then of k, then of v, that is
  * [b, n, heads + 2 kv_heads, d] or [b, n, (heads + 2 kv_heads) * d]; opts->heads is needed. */
-#define gr_attention_packed(g, qkv, opts) gr_attention_packed_at(GR_HERE, g, qkv, opts)
+#define gr_attention_packed(g, qkv, ...) gr_attention_packed_at(GR_HERE, g, qkv, __VA_ARGS__)
 GR_API gr_value *gr_attention_packed_at(const char *site, gr_graph *g, gr_value *qkv,
                                         const gr_attention_opts *opts);
 
 /* Cross-attention with keys and values of one projection: per token the heads of k, then of
  * v; [b, nk, 2 kv_heads, d] or [b, nk, 2 kv_heads * d]. opts->heads is needed with three
  * dimensions. */
-#define gr_attention_cross(g, q, kv, opts) gr_attention_cross_at(GR_HERE, g, q, kv, opts)
+#define gr_attention_cross(g, q, kv, ...) gr_attention_cross_at(GR_HERE, g, q, kv, __VA_ARGS__)
 GR_API gr_value *gr_attention_cross_at(const char *site, gr_graph *g, gr_value *q, gr_value *kv,
                                        const gr_attention_opts *opts);
 
 /* softmax_j(q·k / (|q| |k|)) v: queries and keys are divided by their norms (no epsilon: a
  * zero vector gives NaN) and attended with scale 1, unless opts has another. row_mask: NULL,
  * or [b, nq]; rows are multiplied by it. */
-#define gr_cosine_attention(g, q, k, v, row_mask, opts) \
-    gr_cosine_attention_at(GR_HERE, g, q, k, v, row_mask, opts)
+#define gr_cosine_attention(g, q, k, v, row_mask, ...) \
+    gr_cosine_attention_at(GR_HERE, g, q, k, v, row_mask, __VA_ARGS__)
 GR_API gr_value *gr_cosine_attention_at(const char *site, gr_graph *g, gr_value *q, gr_value *k,
                                         gr_value *v, gr_value *row_mask,
                                         const gr_attention_opts *opts);
@@ -77,7 +77,7 @@ typedef struct gr_rotary_opts {
 /* x [b, n, h, d] -> the same shape. positions: NULL (token i of every sample is at i; one
  * axis), or i32 or i64 of [n], [b, n], and with two axes [n, 2], [b, n, 2]. A position out of
  * range fails the run and is named. */
-#define gr_rotary(g, x, positions, opts) gr_rotary_at(GR_HERE, g, x, positions, opts)
+#define gr_rotary(g, x, positions, ...) gr_rotary_at(GR_HERE, g, x, positions, __VA_ARGS__)
 GR_API gr_value *gr_rotary_at(const char *site, gr_graph *g, gr_value *x, gr_value *positions,
                               const gr_rotary_opts *opts);
 

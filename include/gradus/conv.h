@@ -39,13 +39,14 @@ typedef struct gr_conv {
  * oh = (h + 2 pad - dilation (kh - 1) - 1) / stride + 1: torch.nn.functional.conv2d.
  * opt NULL: GR_CONV_INIT. Fails when channels and groups do not fit, or when the kernel is
  * larger than the padded input. */
-#define gr_conv2d(g, x, weight, opt) gr_conv2d_at(GR_HERE, g, x, weight, opt)
+#define gr_conv2d(g, x, weight, ...) gr_conv2d_at(GR_HERE, g, x, weight, __VA_ARGS__)
 GR_API gr_value *gr_conv2d_at(const char *site, gr_graph *g, gr_value *x, gr_value *weight,
                               const gr_conv *opt);
 
 /* x [n, h, w, c_in], weight [c_in, c_out / groups, kh, kw] -> [n, oh, ow, c_out] with
  * oh = (h - 1) stride - 2 pad + dilation (kh - 1) + out_pad + 1: conv_transpose2d. */
-#define gr_conv_transpose2d(g, x, weight, opt) gr_conv_transpose2d_at(GR_HERE, g, x, weight, opt)
+#define gr_conv_transpose2d(g, x, weight, ...) \
+    gr_conv_transpose2d_at(GR_HERE, g, x, weight, __VA_ARGS__)
 GR_API gr_value *gr_conv_transpose2d_at(const char *site, gr_graph *g, gr_value *x,
                                         gr_value *weight, const gr_conv *opt);
 

@@ -7,6 +7,10 @@
  * at once, so a trace need not check each call, only `return gr_graph_status(g)`.
  * The message names the operator, the shapes and the line of the caller's file.
  *
+ * Options may be written in the call, &(gr_attention_opts){ .heads = 4, .causal = true }: builders
+ * that take them are macros that end in `...`, so that the commas of a literal do no harm; the
+ * function below each names its parameters.
+ *
  * A graph belongs to one thread.
  */
 #ifndef GRADUS_GRAPH_H

@@ -35,12 +35,12 @@ typedef struct gr_window {
 
 /* The greatest element of each window; NaN is greatest. The gradient goes to the first of
  * equal elements (the last NaN), as in PyTorch. */
-#define gr_max_pool2d(g, a, window) gr_max_pool2d_at(GR_HERE, g, a, window)
+#define gr_max_pool2d(g, a, ...) gr_max_pool2d_at(GR_HERE, g, a, __VA_ARGS__)
 GR_API gr_value *gr_max_pool2d_at(const char *site, gr_graph *g, gr_value *a,
                                   const gr_window *window);
 
 /* The mean of each window; padding counts as zeros unless without_padding is set. */
-#define gr_avg_pool2d(g, a, window) gr_avg_pool2d_at(GR_HERE, g, a, window)
+#define gr_avg_pool2d(g, a, ...) gr_avg_pool2d_at(GR_HERE, g, a, __VA_ARGS__)
 GR_API gr_value *gr_avg_pool2d_at(const char *site, gr_graph *g, gr_value *a,
                                   const gr_window *window);
 

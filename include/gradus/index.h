@@ -58,8 +58,8 @@ typedef struct gr_knn_config {
     int64_t k;
     bool in_batch;
 } gr_knn_config;
-#define gr_knn(g, points, mask, config, distance) \
-    gr_knn_at(GR_HERE, g, points, mask, config, distance)
+#define gr_knn(g, points, mask, config, ...) \
+    gr_knn_at(GR_HERE, g, points, mask, config, __VA_ARGS__)
 GR_API gr_value *gr_knn_at(const char *site, gr_graph *g, gr_value *points, gr_value *mask,
                            gr_knn_config config, gr_value **distance);
 
@@ -81,7 +81,7 @@ typedef struct gr_rbf_config {
     int n;
     double from, to, width, factor;
 } gr_rbf_config;
-#define gr_rbf(g, a, config) gr_rbf_at(GR_HERE, g, a, config)
+#define gr_rbf(g, a, ...) gr_rbf_at(GR_HERE, g, a, __VA_ARGS__)
 GR_API gr_value *gr_rbf_at(const char *site, gr_graph *g, gr_value *a, gr_rbf_config config);
 
 /* ---- tables ---- */

@@ -29,23 +29,23 @@ typedef struct gr_cross_entropy_options {
     }
 
 /* One loss per label, 0 where it is ignored. Other labels outside [0, c) fail the run. */
-#define gr_cross_entropy_each(g, logits, labels, options) \
-    gr_cross_entropy_each_at(GR_HERE, g, logits, labels, options)
+#define gr_cross_entropy_each(g, logits, labels, ...) \
+    gr_cross_entropy_each_at(GR_HERE, g, logits, labels, __VA_ARGS__)
 GR_API gr_value *gr_cross_entropy_each_at(const char *site, gr_graph *g, gr_value *logits,
                                           gr_value *labels, const gr_cross_entropy_options *o);
 
 /* The sum of the losses, and in *count how many labels were not ignored (with weights: the sum
  * of theirs), both f32 scalars: for a mean over more than this rank's batch. */
-#define gr_cross_entropy_parts(g, logits, labels, options, count) \
-    gr_cross_entropy_parts_at(GR_HERE, g, logits, labels, options, count)
+#define gr_cross_entropy_parts(g, logits, labels, options, ...) \
+    gr_cross_entropy_parts_at(GR_HERE, g, logits, labels, options, __VA_ARGS__)
 GR_API gr_value *gr_cross_entropy_parts_at(const char *site, gr_graph *g, gr_value *logits,
                                            gr_value *labels, const gr_cross_entropy_options *o,
                                            gr_value **count);
 
 /* Sum over count, as PyTorch's mean; but 0, not NaN, when every label is ignored: one such
  * batch must not end a training. */
-#define gr_cross_entropy_mean(g, logits, labels, options) \
-    gr_cross_entropy_mean_at(GR_HERE, g, logits, labels, options)
+#define gr_cross_entropy_mean(g, logits, labels, ...) \
+    gr_cross_entropy_mean_at(GR_HERE, g, logits, labels, __VA_ARGS__)
 GR_API gr_value *gr_cross_entropy_mean_at(const char *site, gr_graph *g, gr_value *logits,
                                           gr_value *labels, const gr_cross_entropy_options *o);
 

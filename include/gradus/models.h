@@ -1,8 +1,8 @@
 /*
- * Whole networks, with the parameter names of their PyTorch counterparts. Each is built from
- * the layers of nn.h, whose rules hold here. `name` is a prefix ("backbone"); "" is none.
- * A configuration that is all 0 but for the fields marked (needed) is the usual one; NULL is
- * all 0.
+ * Whole networks, with the parameter names of their PyTorch
+ * counterparts. Each is built from the layers of nn.h, whose rules hold here. `name` is a prefix
+ * ("backbone"); "" is none. A configuration that is all 0 but for the fields marked (needed) is the
+ * usual one; NULL is all 0.
  */
 #ifndef GRADUS_MODELS_H
 #define GRADUS_MODELS_H
@@ -32,8 +32,8 @@ GR_API gr_resnet gr_resnet_dilated(int depth);
 
 /* x [n, h, w, c] -> [n, n_classes], or the map of the last stage. stages, when not NULL,
  * takes the results of the four stages. Convolutions start kaiming-normal, by fan-out. */
-#define gr_resnet_model(g, name, x, config, stages) \
-    gr_resnet_model_at(GR_HERE, g, name, x, config, stages)
+#define gr_resnet_model(g, name, x, config, ...) \
+    gr_resnet_model_at(GR_HERE, g, name, x, config, __VA_ARGS__)
 GR_API gr_value *gr_resnet_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                                     const gr_resnet *config, gr_value **stages);
 
@@ -47,7 +47,7 @@ typedef struct gr_aspp {
 
 /* x [n, h, w, c] -> [n, h, w, planes]: a 1x1, three dilated 3x3 and an image-wide branch,
  * joined by a 1x1. In training n must be at least 2. */
-#define gr_aspp_model(g, name, x, config) gr_aspp_model_at(GR_HERE, g, name, x, config)
+#define gr_aspp_model(g, name, x, ...) gr_aspp_model_at(GR_HERE, g, name, x, __VA_ARGS__)
 GR_API gr_value *gr_aspp_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                                   const gr_aspp *config);
 
@@ -60,7 +60,7 @@ typedef struct gr_unet {
 } gr_unet;
 
 /* x [n, h, w, c] -> logits [n, h, w, n_classes]. Sides need not be powers of two. */
-#define gr_unet_model(g, name, x, config) gr_unet_model_at(GR_HERE, g, name, x, config)
+#define gr_unet_model(g, name, x, ...) gr_unet_model_at(GR_HERE, g, name, x, __VA_ARGS__)
 GR_API gr_value *gr_unet_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                                   const gr_unet *config);
 
@@ -78,7 +78,7 @@ typedef struct gr_jit {
 typedef struct gr_jit_input {
     gr_value *x, *step, *mask, *condition, *condition_mask;
 } gr_jit_input;
-#define gr_jit_model(g, name, in, config) gr_jit_model_at(GR_HERE, g, name, in, config)
+#define gr_jit_model(g, name, in, ...) gr_jit_model_at(GR_HERE, g, name, in, __VA_ARGS__)
 GR_API gr_value *gr_jit_model_at(const char *site, gr_graph *g, const char *name,
                                  const gr_jit_input *in, const gr_jit *config);
 
@@ -90,7 +90,7 @@ typedef struct gr_gpt2 {
 } gr_gpt2;
 
 /* ids i32 or i64 [b, n] -> logits [b, n, vocab], with the embedding's own table. */
-#define gr_gpt2_model(g, name, ids, config) gr_gpt2_model_at(GR_HERE, g, name, ids, config)
+#define gr_gpt2_model(g, name, ids, ...) gr_gpt2_model_at(GR_HERE, g, name, ids, __VA_ARGS__)
 GR_API gr_value *gr_gpt2_model_at(const char *site, gr_graph *g, const char *name, gr_value *ids,
                                   const gr_gpt2 *config);
 
@@ -121,7 +121,7 @@ typedef struct gr_protein_output {
     gr_value *fragments, *torsions;
     gr_value *offsets; /* NULL without that head */
 } gr_protein_output;
-#define gr_protein_model(g, name, in, config) gr_protein_model_at(GR_HERE, g, name, in, config)
+#define gr_protein_model(g, name, in, ...) gr_protein_model_at(GR_HERE, g, name, in, __VA_ARGS__)
 GR_API gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char *name,
                                              const gr_protein_input *in, const gr_protein *config);
 

@@ -26,23 +26,24 @@ typedef struct gr_layer_opts {
 
 /* torch.nn.Linear: x [.., k] -> x W^T + b [.., n_out]; weight [n_out, k] and bias [n_out],
  * both uniform in +-1/sqrt(k). */
-#define gr_linear(g, name, x, n_out)            gr_linear_at(GR_HERE, g, name, x, n_out, NULL)
-#define gr_linear_with(g, name, x, n_out, opts) gr_linear_at(GR_HERE, g, name, x, n_out, opts)
+#define gr_linear(g, name, x, n_out)           gr_linear_at(GR_HERE, g, name, x, n_out, NULL)
+#define gr_linear_with(g, name, x, n_out, ...) gr_linear_at(GR_HERE, g, name, x, n_out, __VA_ARGS__)
 GR_API gr_value *gr_linear_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                               int64_t n_out, const gr_layer_opts *opts);
 
 /* torch.nn.Conv2d: weight [n_out, c / groups, kh, kw] and bias [n_out], both uniform in
  * +-1/sqrt(c / groups kh kw). The kernel is k x k, or kh x kw with _hw; stride, padding and
  * dilation of rows and of columns are in conv; conv NULL: stride 1, no padding. */
-#define gr_conv_layer(g, name, x, n_out, k, conv, opts) \
-    gr_conv_layer_hw(g, name, x, n_out, k, 0, conv, opts)
-#define gr_conv_layer_hw(g, name, x, n_out, kh, kw, conv, opts) \
-    gr_conv_layer_at(GR_HERE, g, name, x, &(gr_conv_spec){ n_out, kh, conv, opts, kw })
+#define gr_conv_layer(g, name, x, n_out, k, conv, ...) \
+    gr_conv_layer_hw(g, name, x, n_out, k, 0, conv, __VA_ARGS__)
+#define gr_conv_layer_hw(g, name, x, n_out, kh, kw, conv, ...) \
+    gr_conv_layer_at(GR_HERE, g, name, x, &(gr_conv_spec){ n_out, kh, conv, __VA_ARGS__, kw })
 /* torch.nn.ConvTranspose2d: weight [c, n_out / groups, kh, kw]. */
-#define gr_conv_transpose_layer(g, name, x, n_out, k, conv, opts) \
-    gr_conv_transpose_layer_hw(g, name, x, n_out, k, 0, conv, opts)
-#define gr_conv_transpose_layer_hw(g, name, x, n_out, kh, kw, conv, opts) \
-    gr_conv_transpose_layer_at(GR_HERE, g, name, x, &(gr_conv_spec){ n_out, kh, conv, opts, kw })
+#define gr_conv_transpose_layer(g, name, x, n_out, k, conv, ...) \
+    gr_conv_transpose_layer_hw(g, name, x, n_out, k, 0, conv, __VA_ARGS__)
+#define gr_conv_transpose_layer_hw(g, name, x, n_out, kh, kw, conv, ...) \
+    gr_conv_transpose_layer_at(GR_HERE, g, name, x,                      \
+                               &(gr_conv_spec){ n_out, kh, conv, __VA_ARGS__, kw })
 typedef struct gr_conv_spec {
     int64_t n_out, k; /* k: rows of the kernel */
     const gr_conv *conv;
@@ -76,15 +77,15 @@ GR_API gr_value *gr_group_norm_layer_at(const char *site, gr_graph *g, const cha
 
 /* torch.nn.Embedding: weight [n, d], normal with deviation 1 unless init is given; index of
  * i32 or i64 [..] -> [.., d]. */
-#define gr_embedding_layer(g, name, index, n, d, init) \
-    gr_embedding_layer_at(GR_HERE, g, name, index, n, d, init)
+#define gr_embedding_layer(g, name, index, n, d, ...) \
+    gr_embedding_layer_at(GR_HERE, g, name, index, n, d, __VA_ARGS__)
 GR_API gr_value *gr_embedding_layer_at(const char *site, gr_graph *g, const char *name,
                                        gr_value *index, int64_t n, int64_t d, const gr_init *init);
 /* With padding_idx: that row starts as zeros, whatever init says, and its gradient is zero. Below 0
  * it counts from the end, as in PyTorch. */
-#define gr_embedding_layer_padded(g, name, index, n, d, padding_idx, init) \
-    gr_embedding_layer_padded_at(GR_HERE, g, name, index,                  \
-                                 &(gr_embedding_spec){ n, d, padding_idx, init })
+#define gr_embedding_layer_padded(g, name, index, n, d, padding_idx, ...) \
+    gr_embedding_layer_padded_at(GR_HERE, g, name, index,                 \
+                                 &(gr_embedding_spec){ n, d, padding_idx, __VA_ARGS__ })
 typedef struct gr_embedding_spec {
     int64_t n, d, padding_idx;
     const gr_init *init; /* NULL: normal with deviation 1 */
@@ -97,8 +98,8 @@ GR_API gr_value *gr_embedding_layer_padded_at(const char *site, gr_graph *g, con
  * and values come from memory [b, nk, d]. attention->heads is needed. x [b, n, d]. With kv_heads
  * below heads (grouped queries, which PyTorch's module has not) in_proj has the rows of the
  * heads of q, of k, and of v: (heads + 2 kv_heads) d / heads of them. */
-#define gr_multihead_attention(g, name, x, memory, attention) \
-    gr_multihead_attention_at(GR_HERE, g, name, x, memory, attention)
+#define gr_multihead_attention(g, name, x, memory, ...) \
+    gr_multihead_attention_at(GR_HERE, g, name, x, memory, __VA_ARGS__)
 GR_API gr_value *gr_multihead_attention_at(const char *site, gr_graph *g, const char *name,
                                            gr_value *x, gr_value *memory,
                                            const gr_attention_opts *attention);
@@ -125,12 +126,12 @@ typedef struct gr_transformer_opts {
 } gr_transformer_opts;
 
 /* x [b, n, d] -> the same shape. Parameters are called as PyTorch does, "<name>.linear1.weight". */
-#define gr_encoder_layer(g, name, x, opts) gr_encoder_layer_at(GR_HERE, g, name, x, opts)
+#define gr_encoder_layer(g, name, x, ...) gr_encoder_layer_at(GR_HERE, g, name, x, __VA_ARGS__)
 GR_API gr_value *gr_encoder_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                                      const gr_transformer_opts *opts);
 /* The same with attention to memory [b, nk, d] between the two parts. */
-#define gr_decoder_layer(g, name, x, memory, opts) \
-    gr_decoder_layer_at(GR_HERE, g, name, x, memory, opts)
+#define gr_decoder_layer(g, name, x, memory, ...) \
+    gr_decoder_layer_at(GR_HERE, g, name, x, memory, __VA_ARGS__)
 GR_API gr_value *gr_decoder_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                                      gr_value *memory, const gr_transformer_opts *opts);
 

@@ -60,7 +60,7 @@ typedef struct gr_batch_norm_args {
  * evaluation, and frozen: by the running statistics. Without running buffers: by the batch's
  * statistics in evaluation, too.
  */
-#define gr_batch_norm(g, x, args) gr_batch_norm_at(GR_HERE, g, x, args)
+#define gr_batch_norm(g, x, ...) gr_batch_norm_at(GR_HERE, g, x, __VA_ARGS__)
 GR_API gr_value *gr_batch_norm_at(const char *site, gr_graph *g, gr_value *x,
                                   const gr_batch_norm_args *args);
 

@@ -174,7 +174,7 @@ GR_API gr_value *gr_arg_index_at(const char *site, gr_graph *g, const char *fn, 
 GR_API gr_value *gr_reshape_at(const char *site, gr_graph *g, gr_value *a, gr_shape shape);
 
 /* Dimension i of the result is dimension order[i] of a; n_dims entries. */
-#define gr_transpose(g, a, order) gr_transpose_at(GR_HERE, g, a, order)
+#define gr_transpose(g, a, ...) gr_transpose_at(GR_HERE, g, a, __VA_ARGS__)
 GR_API gr_value *gr_transpose_at(const char *site, gr_graph *g, gr_value *a, const int *order);
 
 /* A dimension of 1 taken away or put in, dimensions first..last joined: reshapes. Axes may
@@ -189,14 +189,14 @@ GR_API gr_value *gr_flatten_at(const char *site, gr_graph *g, gr_value *a, int f
 /* n >= 1 tensors one behind the other along `axis` (-1: the last), equal elsewhere; stack:
  * along a new dimension. Floating types of several kinds give the wider one; other types
  * must be equal. */
-#define gr_concat(g, src, n, axis) gr_concat_at(GR_HERE, g, src, n, axis)
-#define gr_stack(g, src, n, axis)  gr_stack_at(GR_HERE, g, src, n, axis)
+#define gr_concat(g, src, n, ...) gr_concat_at(GR_HERE, g, src, n, __VA_ARGS__)
+#define gr_stack(g, src, n, ...)  gr_stack_at(GR_HERE, g, src, n, __VA_ARGS__)
 GR_API gr_value *gr_concat_at(const char *site, gr_graph *g, gr_value *const *src, int n, int axis);
 GR_API gr_value *gr_stack_at(const char *site, gr_graph *g, gr_value *const *src, int n, int axis);
 
 /* The reverse of concat: n parts of `sizes` (NULL: equal ones) along `axis` into out[0..n).
  * One node, whose gradient is one concat: better than n slices. */
-#define gr_split(g, a, axis, n, sizes, out) gr_split_at(GR_HERE, g, a, axis, n, sizes, out)
+#define gr_split(g, a, axis, n, sizes, ...) gr_split_at(GR_HERE, g, a, axis, n, sizes, __VA_ARGS__)
 GR_API void gr_split_at(const char *site, gr_graph *g, gr_value *a, int axis, int n,
                         const int64_t *sizes, gr_value **out);
 
@@ -211,7 +211,7 @@ typedef struct gr_range {
     {                \
         0, GR_END, 1 \
     }
-#define gr_slice(g, a, ranges) gr_slice_at(GR_HERE, g, a, ranges)
+#define gr_slice(g, a, ...) gr_slice_at(GR_HERE, g, a, __VA_ARGS__)
 GR_API gr_value *gr_slice_at(const char *site, gr_graph *g, gr_value *a, const gr_range *ranges);
 /* The elements [start, stop) of one dimension, all of the others. */
 #define gr_slice_axis(g, a, axis, start, stop) gr_slice_axis_at(GR_HERE, g, a, axis, start, stop)
@@ -219,7 +219,7 @@ GR_API gr_value *gr_slice_axis_at(const char *site, gr_graph *g, gr_value *a, in
                                   int64_t start, int64_t stop);
 
 /* lo[d] elements of `value` before dimension d and hi[d] behind it; n_dims entries each. */
-#define gr_pad(g, a, lo, hi, value) gr_pad_at(GR_HERE, g, a, lo, hi, value)
+#define gr_pad(g, a, lo, hi, ...) gr_pad_at(GR_HERE, g, a, lo, hi, __VA_ARGS__)
 GR_API gr_value *gr_pad_at(const char *site, gr_graph *g, gr_value *a, const int64_t *lo,
                            const int64_t *hi, double value);
 
