@@ -65,7 +65,7 @@ GR_API gr_value *gr_batch_norm_layer_at(const char *site, gr_graph *g, const cha
 #define gr_layer_norm_layer(g, name, x, eps) gr_layer_norm_layer_at(GR_HERE, g, name, x, eps)
 GR_API gr_value *gr_layer_norm_layer_at(const char *site, gr_graph *g, const char *name,
                                         gr_value *x, double eps);
-/* torch.nn.RMSNorm over the last dimension: weight only. */
+/* torch.nn.RMSNorm over the last dimension: weight only; eps 2^-23, f32's, when given as 0. */
 #define gr_rms_norm_layer(g, name, x, eps) gr_rms_norm_layer_at(GR_HERE, g, name, x, eps)
 GR_API gr_value *gr_rms_norm_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                                       double eps);

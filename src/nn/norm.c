@@ -3,6 +3,7 @@
 
 #include "nn/layer.h"
 
+#include <float.h>
 #include <inttypes.h>
 
 #define EPS 1e-5
@@ -42,11 +43,12 @@ gr_value *gr_rms_norm_layer_at(const char *site, gr_graph *g, const char *name, 
 {
     gr_layer l = { site, g, name };
     int64_t c = gr_layer_channels(&l, "RMS norm", x, 1);
+    gr_value *weight;
 
     if (c < 1)
         return NULL;
-    return gr_rms_norm_at(
-        site, g, x, gr_layer_param(&l, "weight", GR_SHAPE(c), NULL, gr_init_const(1)), eps, false);
+    weight = gr_layer_param(&l, "weight", GR_SHAPE(c), NULL, gr_init_const(1));
+    return gr_rms_norm_at(site, g, x, weight, eps == 0 ? (double)FLT_EPSILON : eps, false);
 }
 
 gr_value *gr_group_norm_layer_at(const char *site, gr_graph *g, const char *name, gr_value *x,
