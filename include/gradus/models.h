@@ -1,5 +1,5 @@
 /*
- * Whole networks, with the parameter names of their PyTorch
+ * Whole networks and blocks of transformers, with the parameter names of their PyTorch
  * counterparts. Each is built from the layers of nn.h, whose rules hold here. `name` is a prefix
  * ("backbone"); "" is none. A configuration that is all 0 but for the fields marked (needed) is the
  * usual one; NULL is all 0.
@@ -82,6 +82,41 @@ typedef struct gr_jit_input {
 GR_API gr_value *gr_jit_model_at(const char *site, gr_graph *g, const char *name,
                                  const gr_jit_input *in, const gr_jit *config);
 
+/* One block of it, "<name>.attn.qkv.weight" and so on: x [b, n, d] -> the same shape. time [b, d]
+ * tells the step of the diffusion; the model gives gr_time_waves(g, step, d, 10000). */
+typedef struct gr_jit_block_opts {
+    int64_t heads;      /* (needed) a divisor of d */
+    int64_t hidden;     /* of the feed-forward part; 0: 4 d */
+    gr_value *key_mask; /* bool [b, n], true where a token may be seen; or NULL */
+} gr_jit_block_opts;
+#define gr_jit_block(g, name, x, time, ...) gr_jit_block_at(GR_HERE, g, name, x, time, __VA_ARGS__)
+GR_API gr_value *gr_jit_block_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                                 gr_value *time, const gr_jit_block_opts *opts);
+
+/* ---- ViT block (timm's names: norm1, attn.qkv, attn.proj, ls1, norm2, mlp.fc1, mlp.fc2, ls2) ----
+ */
+
+typedef struct gr_vit_block_opts {
+    int64_t heads;  /* (needed) a divisor of d */
+    int64_t hidden; /* of the feed-forward part, with gelu; 0: 4 d */
+    double eps;     /* of the layer norms; 0: 1e-6 */
+    double dropout; /* of both parts' results and of the hidden layer */
+    double attention_dropout, drop_path;
+    double layer_scale; /* start of ls1.gamma and ls2.gamma; 0: there are none */
+    bool qk_norm;       /* layer norms over each head of q and k: attn.q_norm, attn.k_norm */
+    bool no_qkv_bias;
+    gr_value *key_mask;           /* bool [b, n], true where a token may be seen; or NULL */
+    const gr_rotary_opts *rotary; /* turns q and k by their places; or NULL */
+    gr_value *positions;          /* for rotary; see gr_rotary() */
+} gr_vit_block_opts;
+
+/* x + ls1(attention(norm1(x))), then x + ls2(mlp(norm2(x))): x [b, n, d] -> the same shape. Linear
+ * layers start truncated normal 0.02 with zero biases. With qk_norm, rotary and layer_scale it is
+ * the block of VGGT, with layer_scale that of DINOv2. */
+#define gr_vit_block(g, name, x, ...) gr_vit_block_at(GR_HERE, g, name, x, __VA_ARGS__)
+GR_API gr_value *gr_vit_block_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                                 const gr_vit_block_opts *opts);
+
 /* ---- GPT-2 (names and layouts of its published checkpoints) ---- */
 
 typedef struct gr_gpt2 {
@@ -93,6 +128,16 @@ typedef struct gr_gpt2 {
 #define gr_gpt2_model(g, name, ids, ...) gr_gpt2_model_at(GR_HERE, g, name, ids, __VA_ARGS__)
 GR_API gr_value *gr_gpt2_model_at(const char *site, gr_graph *g, const char *name, gr_value *ids,
                                   const gr_gpt2 *config);
+
+/* One block of it, "<name>.attn.c_attn.weight" and so on: x [b, n, d] -> the same shape. */
+typedef struct gr_gpt2_block_opts {
+    int64_t heads; /* (needed) a divisor of d */
+    int64_t depth; /* blocks of the whole network: c_proj start N(0, 0.02 / sqrt(2 depth)); 0: 12 */
+    double dropout;
+} gr_gpt2_block_opts;
+#define gr_gpt2_block(g, name, x, ...) gr_gpt2_block_at(GR_HERE, g, name, x, __VA_ARGS__)
+GR_API gr_value *gr_gpt2_block_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                                  const gr_gpt2_block_opts *opts);
 
 /* ---- protein side chains: a graph network over the backbone, a decoder over fragments ---- */
 

@@ -56,6 +56,24 @@ static gr_value *block(const net *n, const char *name, gr_value *x)
     return x;
 }
 
+/* Layers that write to the residual stream start smaller, the more of them there are. */
+static double out_std(int64_t depth)
+{
+    return 0.02 / sqrt(2.0 * (double)depth);
+}
+
+gr_value *gr_gpt2_block_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                           const gr_gpt2_block_opts *opts)
+{
+    gr_layer l = { site, g, name };
+    gr_gpt2_block_opts o = opts ? *opts : (gr_gpt2_block_opts){ 0 };
+    net n = { .site = site, .g = g, .c = { .heads = o.heads, .dropout = o.dropout } };
+
+    n.c.width = gr_layer_tokens(&l, "GPT-2 block", x, o.heads);
+    n.out_std = out_std(o.depth > 0 ? o.depth : 12);
+    return n.c.width > 0 ? block(&n, name, x) : NULL;
+}
+
 static int64_t or_usual(int64_t x, int64_t usual)
 {
     return x ? x : usual;
@@ -77,7 +95,7 @@ gr_value *gr_gpt2_model_at(const char *site, gr_graph *g, const char *name, gr_v
     n.c.width = or_usual(n.c.width, 768);
     n.c.depth = or_usual(n.c.depth, 12);
     n.c.heads = or_usual(n.c.heads, 12);
-    n.out_std = 0.02 / sqrt(2.0 * (double)n.c.depth);
+    n.out_std = out_std(n.c.depth);
     if (in.n_dims != 2 || in.dim[1] > n.c.length || n.c.vocab < 1 || n.c.width < 1 ||
         n.c.depth < 1 || n.c.heads < 1 || n.c.width % n.c.heads != 0) {
         gr_graph_fail(g, site,

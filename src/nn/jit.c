@@ -87,6 +87,30 @@ static gr_value *block(const net *n, const char *name, gr_value *x)
     return x;
 }
 
+gr_value *gr_jit_block_at(const char *site, gr_graph *g, const char *name, gr_value *x,
+                          gr_value *time, const gr_jit_block_opts *opts)
+{
+    gr_layer l = { site, g, name };
+    gr_jit_block_opts o = opts ? *opts : (gr_jit_block_opts){ 0 };
+    net n = { .site = site, .g = g, .c = { .heads = o.heads }, .mask = o.key_mask };
+    int64_t d = gr_layer_tokens(&l, "JiT block", x, o.heads);
+    gr_shape t = gr_value_shape(time);
+    char text[GR_SHAPE_TEXT];
+
+    if (d < 1)
+        return NULL;
+    if (!time || t.n_dims != 2 || t.dim[0] != gr_value_shape(x).dim[0] || t.dim[1] != d) {
+        gr_graph_fail(g, site, "JiT block '%s': time %s, expected [%" PRId64 ", %" PRId64 "]", name,
+                      time ? gr_shape_text(&t, text, sizeof(text)) : "NULL",
+                      gr_value_shape(x).dim[0], d);
+        return NULL;
+    }
+    n.c.width = d;
+    n.c.hidden = o.hidden ? o.hidden : 4 * d;
+    n.when = gr_map1_at(site, g, "silu", time);
+    return block(&n, name, x);
+}
+
 /* One vector per patch: learned for its row, plus learned for its column. */
 static gr_value *places(const net *n, const char *kind)
 {

@@ -1,5 +1,6 @@
 #include "nn/layer.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -66,6 +67,23 @@ int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x
                   "%s '%s': input %s, expected at least %d dimensions, the last of them the "
                   "channels and not empty",
                   kind, l->name, gr_shape_text(&shape, text, sizeof(text)), min_dims);
+    return 0;
+}
+
+int64_t gr_layer_tokens(const gr_layer *l, const char *kind, const gr_value *x, int64_t heads)
+{
+    int64_t d = gr_layer_channels(l, kind, x, 3);
+    gr_shape shape = gr_value_shape(x);
+    char text[GR_SHAPE_TEXT];
+
+    if (d < 1)
+        return 0;
+    if (shape.n_dims == 3 && heads > 0 && d % heads == 0)
+        return d;
+    gr_graph_fail(l->g, l->site,
+                  "%s '%s': input %s, %" PRId64 " heads; expected [b, n, d], and heads that divide "
+                  "d",
+                  kind, l->name, gr_shape_text(&shape, text, sizeof(text)), heads);
     return 0;
 }
 

@@ -25,6 +25,9 @@ bool gr_layer_has_name(const gr_layer *l, const char *kind);
  * or x is NULL or has fewer than min_dims dimensions or an empty last one. */
 int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x, int min_dims);
 
+/* The width d of tokens x [b, n, d] that `heads` divide; 0 and a failure when they are no such. */
+int64_t gr_layer_tokens(const gr_layer *l, const char *kind, const gr_value *x, int64_t heads);
+
 /* gr_linear() that starts xavier-uniform with a zero bias. */
 gr_value *gr_layer_xavier_linear(const gr_layer *l, gr_value *x, int64_t n_out);
 

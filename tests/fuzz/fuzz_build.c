@@ -403,7 +403,14 @@ static gr_value *op_layer(fuzz *f)
                               .norm_first = coin(f),
                               .causal = coin(f) };
 
-    switch (byte(f) % 15) {
+    switch (byte(f) % 18) {
+    case 14:
+        return gr_vit_block(f->g, name, a,
+                            &(gr_vit_block_opts){ .heads = size(f), .qk_norm = coin(f) });
+    case 15: return gr_jit_block(f->g, name, a, any(f), &(gr_jit_block_opts){ .heads = size(f) });
+    case 16:
+        return gr_gpt2_block(f->g, name, a,
+                             &(gr_gpt2_block_opts){ .heads = size(f), .depth = size(f) });
     case 0: return gr_linear(f->g, name, a, size(f));
     case 1: return gr_conv_layer(f->g, name, a, size(f), size(f), NULL, NULL);
     case 2: return gr_conv_transpose_layer(f->g, name, a, size(f), size(f), NULL, NULL);

@@ -143,6 +143,36 @@ static void attention_memory(gr_graph *g, const in *i)
     gr_multihead_attention(g, "attn", i->tokens, i->x, &(gr_attention_opts){ .heads = 3 });
 }
 
+static void vit_heads(gr_graph *g, const in *i)
+{
+    gr_vit_block(g, "blocks.1", i->tokens, &(gr_vit_block_opts){ .heads = 5, .qk_norm = true });
+}
+
+static void vit_flat(gr_graph *g, const in *i)
+{
+    gr_vit_block(g, "blocks.1", i->x, &(gr_vit_block_opts){ .heads = 3, .hidden = 7 });
+}
+
+static void vit_unnamed(gr_graph *g, const in *i)
+{
+    gr_vit_block(g, NULL, i->tokens, &(gr_vit_block_opts){ .heads = 3 });
+}
+
+static void gpt2_block_no_options(gr_graph *g, const in *i)
+{
+    gr_gpt2_block(g, "h.0", i->tokens, NULL);
+}
+
+static void jit_block_no_time(gr_graph *g, const in *i)
+{
+    gr_jit_block(g, "blocks.0", i->tokens, NULL, &(gr_jit_block_opts){ .heads = 3 });
+}
+
+static void jit_block_time(gr_graph *g, const in *i)
+{
+    gr_jit_block(g, "blocks.0", i->tokens, i->tokens, &(gr_jit_block_opts){ .heads = 3 });
+}
+
 static void encoder_heads(gr_graph *g, const in *i)
 {
     gr_encoder_layer(g, "layers.3", i->tokens, &(gr_transformer_opts){ .heads = 0 });
@@ -443,6 +473,12 @@ static const wrong wrongs[] = {
     { attention_key_heads_below, "attention 'attn': -2 key heads do not divide 4 heads" },
     { attention_flat, "attention 'attn': input [2, 12], expected at least 3 dimensions" },
     { attention_memory, "attention 'attn': memory [2, 6, 6, 12] for an input [2, 5, 12]" },
+    { vit_heads, "ViT block 'blocks.1': input [2, 5, 12], 5 heads; expected [b, n, d]" },
+    { vit_flat, "ViT block 'blocks.1': input [2, 6, 6, 12], 3 heads; expected [b, n, d]" },
+    { vit_unnamed, "ViT block: the name is NULL" },
+    { gpt2_block_no_options, "GPT-2 block 'h.0': input [2, 5, 12], 0 heads" },
+    { jit_block_no_time, "JiT block 'blocks.0': time NULL, expected [2, 12]" },
+    { jit_block_time, "JiT block 'blocks.0': time [2, 5, 12], expected [2, 12]" },
     { encoder_heads, "attention 'layers.3.self_attn': 0 heads do not divide width 12" },
     { decoder_no_memory, "decoder layer 'layers.3': the memory is NULL" },
     { same_name, "fc.weight" },

@@ -78,7 +78,11 @@ static void models(gr_graph *g, const in *i)
     gr_unet_model(g, "u", i->image, &(gr_unet){ .n_classes = 1, .base = 2 });
     gr_jit_model(g, "j", &(gr_jit_input){ .x = image, .step = step, .mask = mask },
                  &(gr_jit){ 8, 1, 2, 8, 8, 4 });
+    gr_jit_block(g, "jb", i->tokens, gr_time_waves(g, step, 8, 100),
+                 &(gr_jit_block_opts){ .heads = 2, .hidden = 5 });
+    gr_vit_block(g, "vb", i->tokens, &(gr_vit_block_opts){ .heads = 2, .hidden = 5 });
     gr_gpt2_model(g, "g", i->ids, &(gr_gpt2){ .vocab = 50, .width = 8, .heads = 2, .depth = 1 });
+    gr_gpt2_block(g, "gb", i->tokens, &(gr_gpt2_block_opts){ .heads = 2, .depth = 5 });
 }
 
 int main(void)
