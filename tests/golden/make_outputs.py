@@ -1,4 +1,4 @@
-"""Results of transformer layers and of JiT with a condition, for tests/nn/test_outputs.c.
+"""Results of layers, blocks and forms of models, for tests/nn/test_outputs.c.
 
 run: python3 tests/golden/make_outputs.py > tests/golden/outputs.txt
 
@@ -65,6 +65,38 @@ def convolutions(transposed):
     return y.permute(0, 2, 3, 1).contiguous()
 
 
+def on_image(net, *shape):
+    """An image NHWC through a net that wants NCHW; a map comes back as NHWC."""
+    y = m.fill(net).double().eval()(m.real('x', 0, *shape).permute(0, 3, 1, 2).double())
+    return y.permute(0, 2, 3, 1).contiguous() if y.dim() == 4 else y
+
+
+def norms():
+    """Small numbers, so that eps counts."""
+    x = m.real('x', 0, B, 3, 5, 12).double() / 1024
+    group = m.fill(nn.ModuleDict({'it': nn.GroupNorm(3, 12)})).double()['it']
+    show('group_norm', group(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1).contiguous())
+    for case, eps in (('rms_norm', 1e-6), ('rms_norm_usual', torch.finfo(torch.float32).eps)):
+        show(case, m.fill(nn.ModuleDict({'it': nn.RMSNorm(12, eps)})).double()['it'](x))
+
+
+def vit(later):
+    it = m.fill(nn.ModuleDict({'it': m.VitBlock(D, HEADS, HIDDEN, later)})).double()['it']
+    x = m.real('x', 0, B, N, D).double()
+    if not later:
+        return it(x, shorter(N, 3))
+    places = torch.arange(N)
+    return it(x, at=torch.stack([places // 3, places % 3], 1).double())
+
+
+def forms():
+    """Options of models that no training of test_models.c has."""
+    for depth in (34, 50, 101, 152):
+        show(f'resnet{depth}', on_image(m.ResNet(depth, 3, 40), B, 33, 41, 3))
+    show('unet_bilinear', on_image(m.UNet(1, 1, True, 8), B, 17, 23, 1))
+    show('aspp_relu', on_image(m.Aspp(8, 6, (1, 2, 3, 5), True), B, 9, 7, 8))
+
+
 print('# made by make_outputs.py')
 for decoder in (False, True):
     for first in (False, True):
@@ -76,3 +108,7 @@ for decoder in (False, True):
 show('jit', jit_with_condition())
 show('conv_hw', convolutions(False))
 show('conv_transpose_hw', convolutions(True))
+norms()
+show('vit', vit(False))
+show('vit_later', vit(True))
+forms()

@@ -321,6 +321,53 @@ class Jit(nn.Module):
         return self.unpatchify(self.out_proj(h) * mask[..., None])
 
 
+# ---- ViT ----
+
+def turn(x, at, base):
+    """Rotary places of x [.., n, s]: pairs are (i, i + s / 2), turned by at[n] base^(-2 i / s)."""
+    half = x.shape[-1] // 2
+    angle = at[:, None] * base ** (-torch.arange(half, dtype=torch.float64) / half)
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
+
+
+class VitBlock(nn.Module):
+    """timm's pre-norm block; `later`: with what DINOv2 and VGGT added, and no bias of qkv."""
+
+    def __init__(self, d, heads, hidden, later):
+        super().__init__()
+        self.heads, self.later, size = heads, later, d // heads
+        self.norm1 = nn.LayerNorm(d, eps=1e-6)
+        self.attn = nn.Module()
+        self.attn.qkv = nn.Linear(d, 3 * d, bias=not later)
+        if later:
+            self.attn.q_norm = nn.LayerNorm(size, eps=1e-6)
+            self.attn.k_norm = nn.LayerNorm(size, eps=1e-6)
+            for name in ('ls1', 'ls2'):
+                setattr(self, name, nn.Module())
+                getattr(self, name).gamma = nn.Parameter(torch.ones(d))
+        self.attn.proj = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d, eps=1e-6)
+        self.mlp = nn.Module()
+        self.mlp.fc1 = nn.Linear(d, hidden)
+        self.mlp.fc2 = nn.Linear(hidden, d)
+
+    def place(self, x, at):
+        half = x.shape[-1] // 2
+        return torch.cat([turn(x[..., :half], at[:, 0], 100), turn(x[..., half:], at[:, 1], 100)], -1)
+
+    def forward(self, x, mask=None, at=None):
+        b, n, d = x.shape
+        q, k, v = self.attn.qkv(self.norm1(x)).view(b, n, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
+        if self.later:
+            q, k = self.place(self.attn.q_norm(q), at), self.place(self.attn.k_norm(k), at)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=None if mask is None else mask[:, None, None, :])
+        y = self.attn.proj(y.transpose(1, 2).reshape(b, n, d))
+        x = x + (y * self.ls1.gamma if self.later else y)
+        y = self.mlp.fc2(F.gelu(self.mlp.fc1(self.norm2(x))))
+        return x + (y * self.ls2.gamma if self.later else y)
+
+
 # ---- GPT-2 ----
 
 class Conv1d(nn.Module):

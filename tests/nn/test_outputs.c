@@ -1,7 +1,8 @@
 /*
- * Results of convolutions that are not square, of transformer layers (encoder and decoder, post-
- * and pre-norm, masks, bias, causal; with dropout, which evaluation leaves out) and of JiT with a
- * condition, beside PyTorch in f64. tests/golden/make_outputs.py made the numbers. JiT runs once
+ * Results of convolutions that are not square, of norms, of transformer layers (encoder and
+ * decoder, post- and pre-norm, masks, bias, causal; with dropout, which evaluation leaves out), of
+ * ViT blocks, of JiT with a condition and of forms of models that test_models.c does not train,
+ * beside PyTorch in f64. tests/golden/make_outputs.py made the numbers. JiT runs once
  * more with weights loaded from a file as docs/nn.md tells to.
  *
  * usage: test_outputs [JIT.safetensors, as PyTorch saved it]
@@ -88,6 +89,60 @@ static gr_status trace_jit(gr_graph *g, void *user)
     return finish(g, gr_jit_model(g, "", &in, (const gr_jit *)user));
 }
 
+/* ---- norms, blocks, forms of models: one trace each, `user` says which ---- */
+
+static gr_status trace_norm(gr_graph *g, void *user)
+{
+    gr_value *x = gr_input(g, "x");
+
+    switch (*(const int *)user) {
+    case 0: return finish(g, gr_group_norm_layer(g, "it", x, 3));
+    case 1: return finish(g, gr_rms_norm_layer(g, "it", x, 1e-6));
+    default: return finish(g, gr_rms_norm_layer(g, "it", x, 0));
+    }
+}
+
+static gr_status trace_vit(gr_graph *g, void *user)
+{
+    static const int32_t grid[N][2] = { { 0, 0 }, { 0, 1 }, { 0, 2 }, { 1, 0 }, { 1, 1 },
+                                        { 1, 2 }, { 2, 0 }, { 2, 1 }, { 2, 2 } };
+    const gr_rotary_opts turned = { .base = 100, .axes = 2 };
+    gr_vit_block_opts o = { .heads = HEADS, .hidden = HIDDEN, .dropout = 0.3, .drop_path = 0.2 };
+
+    if (*(const int *)user == 0) {
+        o.key_mask = gr_input(g, "keys");
+    } else {
+        o.qk_norm = o.no_qkv_bias = true;
+        o.layer_scale = 0.1;
+        o.rotary = &turned;
+        o.positions = gr_constant(g, GR_I32, GR_SHAPE(N, 2), grid);
+    }
+    return finish(g, gr_vit_block(g, "it", gr_input(g, "x"), &o));
+}
+
+static gr_status trace_resnet(gr_graph *g, void *user)
+{
+    gr_resnet c = { .depth = *(const int *)user, .n_classes = 40 };
+
+    return finish(g, gr_resnet_model(g, "", gr_input(g, "x"), &c, NULL));
+}
+
+static gr_status trace_unet(gr_graph *g, void *user)
+{
+    gr_unet c = { .n_classes = 1, .base = 8, .bilinear = true };
+
+    (void)user;
+    return finish(g, gr_unet_model(g, "", gr_input(g, "x"), &c));
+}
+
+static gr_status trace_aspp(gr_graph *g, void *user)
+{
+    gr_aspp c = { .planes = 6, .dilation = { 2, 3, 5 }, .relu = true };
+
+    (void)user;
+    return finish(g, gr_aspp_model(g, "", gr_input(g, "x"), &c));
+}
+
 #define DIMS(...)                                                                       \
     {                                                                                   \
         .n_dims = (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), .dim = { \
@@ -117,6 +172,29 @@ static const model jit_model = { .trace = trace_jit,
 static const model conv_model = { .trace = trace_conv,
                                   .feeds = { { "x", MODEL_REAL, 0, 0, DIMS(B, 7, 9, 4) } },
                                   .n_feeds = 1 };
+
+typedef struct form {
+    const char *name;
+    gr_trace_fn *trace;
+    int which;
+    size_t n; /* of the result */
+    double scale;
+    gr_shape shape;
+} form;
+
+static const form forms[] = {
+    { "group_norm", trace_norm, 0, 360, 1.0 / 1024, DIMS(B, 3, 5, 12) },
+    { "rms_norm", trace_norm, 1, 360, 1.0 / 1024, DIMS(B, 3, 5, 12) },
+    { "rms_norm_usual", trace_norm, 2, 360, 1.0 / 1024, DIMS(B, 3, 5, 12) },
+    { "vit", trace_vit, 0, B *N *D, 0, DIMS(B, N, D) },
+    { "vit_later", trace_vit, 1, B *N *D, 0, DIMS(B, N, D) },
+    { "resnet34", trace_resnet, 34, 80, 0, DIMS(B, 33, 41, 3) },
+    { "resnet50", trace_resnet, 50, 80, 0, DIMS(B, 33, 41, 3) },
+    { "resnet101", trace_resnet, 101, 80, 0, DIMS(B, 33, 41, 3) },
+    { "resnet152", trace_resnet, 152, 80, 0, DIMS(B, 33, 41, 3) },
+    { "unet_bilinear", trace_unet, 0, 782, 0, DIMS(B, 17, 23, 1) },
+    { "aspp_relu", trace_aspp, 0, 756, 0, DIMS(B, 9, 7, 8) },
+};
 
 /* Every fifth element beside the numbers of the case. */
 static void compare(const char *text, const char *name, const float *y, size_t n)
@@ -204,6 +282,20 @@ static void check(const model *m, const char *path, const char *text, const char
     gr_step_destroy(s);
 }
 
+static void check_forms(const char *text)
+{
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        const form *f = &forms[i];
+        model m = { .trace = f->trace,
+                    .config = &f->which,
+                    .feeds = { { "x", MODEL_REAL, 0, f->scale, f->shape },
+                               { "keys", MODEL_LENGTH, 3, 0, GR_SHAPE(B, N) } },
+                    .n_feeds = 2 };
+
+        check(&m, NULL, text, f->name, f->n);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *weights = argc > 1 ? argv[1] : "jit.safetensors";
@@ -229,6 +321,7 @@ int main(int argc, char **argv)
         m.config = &transposed;
         check(&m, NULL, text, names[i], (size_t)B * 6 * (i == 0 ? N_CONV : N_TRANSPOSED));
     }
+    check_forms(text);
     check(&jit_model, NULL, text, "jit", MAX);
     if (argc < 2) {
         gr_test_scratch();
