@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/attention.txt and rotary.txt, as make.py does for other families.
+"""Makes tests/golden/attention.txt, cosine.txt and rotary.txt, as make.py does for other families.
 
     python3 tests/golden/make_attention.py
 """
@@ -66,6 +66,34 @@ def attention_family():
                  grad=[0, 1, 2])
 
 
+def cosine(scale=1.0, heads=None):
+    """softmax of cosines; with `heads` the sources have three dimensions. Rows may be masked."""
+
+    def run(q, k, v, *rows):
+        shape = q.shape
+        if heads:
+            q, k, v = (t.unflatten(2, (heads, -1)) for t in (q, k, v))
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        s = q @ k.transpose(2, 3) / (q.norm(dim=-1)[..., None] * k.norm(dim=-1)[:, :, None, :])
+        o = ((s * scale).softmax(-1) @ v).transpose(1, 2)
+        return (o * rows[0][:, :, None, None] if rows else o).reshape(shape)
+
+    return run
+
+
+def cosine_family():
+    def flat(n, d):
+        return rand(2, n, d)
+
+    yield record("cosine", cosine(), [rand(2, 5, 2, 6), rand(2, 9, 2, 6), rand(2, 9, 2, 6)],
+                 grad=[0, 1, 2])
+    yield record("cosine of rows", cosine(heads=1),
+                 [flat(7, 5), flat(7, 5), flat(7, 5), randint(2, 7, hi=1).to(torch.float32)],
+                 grad=[0, 1, 2])
+    yield record("cosine, scaled", cosine(scale=4.0, heads=3), [flat(6, 12), flat(8, 12), flat(8, 12)],
+                 grad=[0, 1, 2])
+
+
 def rotary(base=10000.0, axes=1, interleaved=False, heads=None):
     """As Llama (halves), GPT-J (interleaved) and RoPE2D (two axes) write it."""
 
@@ -110,7 +138,7 @@ def rotary_family():
                  [x, randint(2, 5, 2, hi=36, dtype=torch.int32)], grad=[0])
 
 
-make.FAMILIES = {"attention": attention_family, "rotary": rotary_family}
+make.FAMILIES = {"attention": attention_family, "cosine": cosine_family, "rotary": rotary_family}
 
 if __name__ == "__main__":
     make.main()

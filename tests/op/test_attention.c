@@ -10,6 +10,7 @@
 #include "gradus/ops.h"
 #include "gradus/step.h"
 #include "op/attention/attention.h"
+#include "op/composed.h"
 
 #include <math.h>
 #include <string.h>
@@ -460,6 +461,34 @@ static void test_cosine(void)
     gr_step_destroy(s);
 }
 
+/* Values and gradients beside PyTorch. */
+static gr_value *cosine(gr_graph *g, gr_value *const *src)
+{
+    return gr_cosine_attention(g, src[0], src[1], src[2], NULL, NULL);
+}
+
+static gr_value *cosine_of_rows(gr_graph *g, gr_value *const *src)
+{
+    return gr_cosine_attention(g, src[0], src[1], src[2], src[3],
+                               &(gr_attention_opts){ .heads = 1 });
+}
+
+static gr_value *cosine_scaled(gr_graph *g, gr_value *const *src)
+{
+    gr_attention_opts o = { .heads = 3, .scale = 4 };
+
+    return gr_cosine_attention(g, src[0], src[1], src[2], NULL, &o);
+}
+
+static void test_cosine_gradient(void)
+{
+    static const composed_case cases[] = { { "cosine", cosine, 3, 3, 9 },
+                                           { "cosine of rows", cosine_of_rows, 4, 3, 7 },
+                                           { "cosine, scaled", cosine_scaled, 3, 3, 8 } };
+
+    composed_check("cosine", cases, 3);
+}
+
 int main(void)
 {
     test_hidden_rows(GR_F32);
@@ -477,5 +506,6 @@ int main(void)
     test_training(GR_AMP_BF16);
     test_training(GR_AMP_F16);
     test_cosine();
+    test_cosine_gradient();
     return 0;
 }
