@@ -243,9 +243,7 @@ gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_f
     if (!e && s->sealed && !s->can_train && gr_role_trains(role))
         return gr_fail(GR_ERR_ARG, "the state was laid out by an evaluation; plan a training "
                                    "shape with gr_step_plan() before the first gr_step_eval()");
-    if (e)
-        s->n_plan_hits++;
-    else
+    if (!e)
         GR_TRY(make_entry(s, role, feeds, n_feeds, &e));
     e->used_at = ++s->clock;
     *out = e;

@@ -131,7 +131,13 @@ static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n
     return gr_step_end_run(s, gr_plan_run(e->plan, &r));
 }
 
-gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_feeds)
+/* Calls may look for several plans, and for one twice: a hit is a call that made none. */
+static void count_hit(gr_step *s, int64_t n_made_before)
+{
+    s->n_plan_hits += s->n_plans_made == n_made_before;
+}
+
+static gr_status plan_roles(gr_step *s, bool training, const gr_named *feeds, int n_feeds)
 {
     gr_entry *e;
 
@@ -142,6 +148,15 @@ gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_f
     /* The updating graph first: it is the one that uses every variable. */
     GR_TRY(gr_step_entry(s, GR_ROLE_LAST, feeds, n_feeds, &e));
     return gr_step_entry(s, GR_ROLE_MICRO, feeds, n_feeds, &e);
+}
+
+gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_feeds)
+{
+    int64_t n_made = s->n_plans_made;
+
+    GR_TRY(plan_roles(s, training, feeds, n_feeds));
+    count_hit(s, n_made);
+    return GR_OK;
 }
 
 /* What would ruin the weights without a word. */
@@ -161,10 +176,14 @@ gr_status gr_step_check_training(const gr_step *s, const gr_named *feeds, int n_
 
 gr_status gr_step_train_entry(gr_step *s, const gr_named *feeds, int n_feeds, gr_entry **out)
 {
+    int64_t n_made = s->n_plans_made;
+
     gr_step_put_back_params(s);
     if (!s->sealed)
-        GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
-    return gr_step_entry(s, train_role(s), feeds, n_feeds, out);
+        GR_TRY(plan_roles(s, true, feeds, n_feeds));
+    GR_TRY(gr_step_entry(s, train_role(s), feeds, n_feeds, out));
+    count_hit(s, n_made);
+    return GR_OK;
 }
 
 void gr_step_count(gr_step *s)
@@ -188,6 +207,7 @@ gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double l
 gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
 {
     gr_role role = s->use_ema && !s->params ? GR_ROLE_AVERAGE : GR_ROLE_EVAL;
+    int64_t n_made = s->n_plans_made;
     gr_entry *e;
 
     if (s->use_ema && gr_step_shards(s) && !s->params)
@@ -195,6 +215,7 @@ gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
                                    "gr_step_use_ema(); training goes on since: call it again, on "
                                    "all ranks");
     GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
+    count_hit(s, n_made);
     return run_entry(s, e, feeds, n_feeds, 0);
 }
 

@@ -174,7 +174,20 @@ static void test_cache(void)
     GR_CHECK_EQ(stats.n_plans, 2);
     GR_CHECK_EQ(stats.n_plans_made, 6);
     GR_CHECK_EQ(stats.n_plans_dropped, 4);
-    GR_CHECK_EQ(stats.n_plan_hits, 2); /* the first call plans, then finds */
+    GR_CHECK_EQ(stats.n_plan_hits, 1); /* seven calls: each made one or found one */
+    gr_step_destroy(s);
+
+    c.max_plans = 8;
+    c.accumulate = 2; /* plans are made in pairs, and still a call is counted once */
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.1));
+    GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.1));
+    GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
+    GR_CHECK_OK(gr_step_eval(s, b->feeds, 2));
+    GR_CHECK_OK(gr_step_eval(s, b->feeds, 2));
+    GR_CHECK_OK(gr_step_get_stats(s, &stats));
+    GR_CHECK_EQ(stats.n_plans_made, 3);
+    GR_CHECK_EQ(stats.n_plan_hits, 3);
     gr_step_destroy(s);
     free(b);
 }
