@@ -1,8 +1,8 @@
 /*
  * Every operator through the driver: all families, and nothing left out. An operator of
  * the registry needs a case, a case that is refused, one with nothing in it and one with a
- * dimension of 1, golden data, and, when it has a gradient rule, a case whose gradient is
- * checked; every scalar function of map needs a case of its own. What only a gradient rule
+ * dimension of 1, golden data, and a case whose gradient is checked or a reason why there is
+ * none; every scalar function of map needs a case of its own. What only a gradient rule
  * makes has golden data and odd shapes in the cases of the operator whose gradient it is.
  * The slowest families run in programs of their own, test_ops_<family>.c, beside this one.
  */
@@ -83,6 +83,54 @@ static const struct {
     { "many_updates", "the bits of its parts: tests/pass/test_join.c" },
 };
 
+/* Operators without a gradient rule, and why nobody can want one. Those of `gradients` are not
+ * listed: gradients of gradients are refused, and what they compute is checked as the gradient of
+ * the operator that they belong to. */
+static const struct {
+    const char *op, *why;
+} without_gradient[] = {
+    { "input", "no sources: gradients end here" },
+    { "variable", "no sources: gradients end here" },
+    { "constant", "no sources" },
+    { "random", "no sources" },
+    { "one_hot", "of labels, which are whole numbers" },
+    { "confusion", "of labels, and counts" },
+    { "knn", "chooses; distances that train are computed from what it chose" },
+    { "assign", "sets a buffer: a result of the step, not of the loss" },
+    { "hold", "copies a buffer from before the step" },
+    /* The rest is added behind the gradients. */
+    { "share_stats", "the pass sync_bn adds it; batch norm's rule is made for one rank" },
+    { "sync_stats", "as share_stats" },
+    { "share_sums", "as share_stats" },
+    { "sync_sums", "as share_stats" },
+    { "share_counts", "counts" },
+    { "sync_counts", "counts" },
+    { "accumulate", "adds up gradients" },
+    { "accumulate_scaled", "adds up gradients" },
+    { "grad_control", "looks at gradients" },
+    { "count_step", "counts" },
+    { "scale_update", "part of the update" },
+    { "sgd", "the update" },
+    { "adamw", "the update" },
+    { "ema", "part of the update" },
+    { "many_updates", "updates" },
+    { "allreduce_start", "exchanges gradients" },
+    { "allreduce_finish", "exchanges gradients" },
+    { "wire_pack", "exchanges gradients" },
+    { "wire_unpack", "exchanges gradients" },
+    { "reduce_scatter_start", "exchanges gradients" },
+    { "reduce_scatter_finish", "exchanges gradients" },
+    { "allgather_start", "exchanges parameters behind the update" },
+    { "allgather_finish", "exchanges parameters behind the update" },
+    { "meet_start", "ends the step" },
+    { "meet_finish", "ends the step" },
+    { "shard_keep", "a share of the gradients" },
+    { "shard_give", "parameters behind the update" },
+    { "shard_take", "parameters behind the update" },
+    { "shard_squares", "looks at gradients" },
+    { "shard_control", "looks at gradients" },
+};
+
 /* Operators whose sources are of one shape or none. */
 static const char *const of_one_shape[] = { "random", "constant", "count_step", "scale_update" };
 
@@ -105,6 +153,16 @@ static bool has_no_golden(const char *op)
 static bool has_one_shape(const char *op)
 {
     LISTED(of_one_shape, , op);
+}
+
+static bool has_no_gradient(const char *op)
+{
+    LISTED(without_gradient, .op, op);
+}
+
+static bool is_gradient(const char *op)
+{
+    LISTED(gradients, .op, op);
 }
 
 typedef struct coverage {
@@ -180,6 +238,27 @@ static void check_operators(void)
     }
 }
 
+/* A rule, which check_operators() wants a case of, or a reason; and no reason that is outdated. */
+static void check_reasons(void)
+{
+    for (const gr_op *const *op = gr_op_registry; *op; op++) {
+        const char *name = (*op)->name;
+
+        if ((*op)->grad ? has_no_gradient(name) : !has_no_gradient(name) && !is_gradient(name)) {
+            fprintf(stderr, "operator '%s' has %s\n", name,
+                    (*op)->grad ? "a gradient, and is listed in without_gradient"
+                                : "no gradient, and without_gradient does not say why");
+            exit(1);
+        }
+    }
+    for (int i = 0; i < DRIVER_COUNT(without_gradient); i++)
+        if (!gr_op_find(without_gradient[i].op)) {
+            fprintf(stderr, "without_gradient: there is no operator '%s'\n",
+                    without_gradient[i].op);
+            exit(1);
+        }
+}
+
 static bool has_case(const driver_family *f, const char *name)
 {
     for (int i = 0; i < f->n_cases; i++)
@@ -226,6 +305,7 @@ static bool runs_apart(const char *family)
 int main(int argc, char **argv)
 {
     check_operators();
+    check_reasons();
     check_functions();
     for (int f = 0; f < DRIVER_COUNT(families); f++) {
         bool wanted = argc < 2 && !runs_apart(families[f]->name);
