@@ -141,6 +141,15 @@ foreach(file ${files})
   add_dependencies(tests_${label} ${name})
 endforeach()
 
+# Once more where kernels choose the instruction set inside, at each level; what has a name for
+# each level runs above, all of them. Sanitizers see them at the best level.
+if(NOT GR_SANITIZE)
+  foreach(level avx512 avx2 scalar)
+    gr_test(test_op_ops_at_${level} op $<TARGET_FILE:test_op_ops> --at ${level}
+            shape part matmul)
+  endforeach()
+endif()
+
 # Tests with several processes use the programs, some of them with other people's programs,
 # which they skip when those are not installed; tests of the tools use none.
 find_program(GR_BASH bash REQUIRED)

@@ -6,6 +6,7 @@
  * makes has golden data and odd shapes in the cases of the operator whose gradient it is.
  * The slowest families run in programs of their own, test_ops_<family>.c, beside this one.
  */
+#include "base/cpu.h"
 #include "check.h"
 #include "op/driver.h"
 #include "op/families.h"
@@ -301,9 +302,30 @@ static bool runs_apart(const char *family)
     return false;
 }
 
-/* With arguments: only the families of these names. */
+/* Kernels called "avx2" and so on run wherever the CPU has them, whatever GR_CPU would choose. But
+ * some choose inside (strided copies, concat's conversions, oneDNN): of them only what the level
+ * asks for has run. False: this CPU has no such level. */
+static bool set_level(const char *level)
+{
+    GR_CHECK_EQ(setenv("GR_CPU", level, 1), 0); /* nobody has asked for it yet */
+    if (strcmp(level, "avx2") == 0)
+        return gr_cpu_has_avx2() && !gr_cpu_has_avx512();
+    if (strcmp(level, "avx512") == 0)
+        return gr_cpu_has_avx512() && !gr_cpu_has_avx512_bf16() && !gr_cpu_has_amx();
+    GR_CHECK_STR(level, "scalar");
+    return !gr_cpu_has_avx2();
+}
+
+/* With arguments: only the families of these names; "--at LEVEL" before them: at that level of the
+ * CPU, or it ends with 77. */
 int main(int argc, char **argv)
 {
+    if (argc > 2 && strcmp(argv[1], "--at") == 0) {
+        if (!set_level(argv[2]))
+            return 77;
+        argv += 2;
+        argc -= 2;
+    }
     check_operators();
     check_reasons();
     check_functions();
