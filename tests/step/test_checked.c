@@ -200,6 +200,53 @@ static void run_bad_rank(gr_pg *pg, void *arg)
     free(b);
 }
 
+/* Without an exchange nothing bad reaches the others: they are told. What comes next is as if the
+ * bad micro-step had not been. */
+static void run_bad_micro_step(gr_pg *pg, void *arg)
+{
+    gr_check_kind *kind = arg; /* by rank */
+    gr_step_config c = config(trace_mlp);
+    batch *b = malloc(sizeof(*b));
+    gr_snapshot *after[2];
+    gr_check_report r;
+    gr_step *s;
+
+    c.pg = pg;
+    c.accumulate = 2;
+    for (int bad = 0; bad < 2; bad++) {
+        GR_CHECK_OK(gr_step_create(&s, &c));
+        batch_fill(b, false, 0, gr_pg_rank(pg) * 8, 8);
+        if (bad) {
+            float kept = b->x[3];
+
+            b->x[3] = gr_pg_rank(pg) == 1 ? NAN : kept;
+            GR_CHECK_OK(gr_step_run_checked(s, b->feeds, 2, 0.1, &r));
+            kind[gr_pg_rank(pg)] = r.kind;
+            GR_CHECK(r.kind != GR_CHECK_PEER || strstr(r.text, "another rank found"));
+            b->x[3] = kept;
+        }
+        for (int i = 0; i < 2; i++) {
+            GR_CHECK_OK(gr_step_run_checked(s, b->feeds, 2, 0.1, &r));
+            GR_CHECK_EQ(r.kind, GR_CHECK_CLEAN);
+        }
+        after[bad] = save(s);
+        gr_step_destroy(s);
+    }
+    check_same_state(after[0], after[1]);
+    gr_snapshot_destroy(after[0]);
+    gr_snapshot_destroy(after[1]);
+    free(b);
+}
+
+static void test_peer(void)
+{
+    gr_check_kind kind[2];
+
+    each_rank(2, run_bad_micro_step, kind);
+    GR_CHECK(kind[0] == GR_CHECK_PEER);
+    GR_CHECK(kind[1] == GR_CHECK_INPUT);
+}
+
 static void test_ranks(void)
 {
     gr_check_kind kind[2];
@@ -230,6 +277,7 @@ int main(void)
     test_found();
     test_overflow();
     test_ranks();
+    test_peer();
     batch_fill(b, false, 0, 0, 8);
     GR_CHECK(gr_alloc_fail_each(check_once, b) > 20);
     free(b);
