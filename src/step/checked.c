@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/nan.h"
 #include "op/element.h"
 #include "op/map/program.h"
 #include "step/private.h"
@@ -53,7 +54,7 @@ static scan scan_memory(const void *mem, gr_dtype t, int64_t n)
         }
         if (c.first < 0) {
             c.first = i;
-            c.first_value = x;
+            c.first_value = gr_plain_nan(x);
         }
         c.n_nan += isnan(x);
         c.n_up += x > 0;

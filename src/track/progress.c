@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/nan.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +33,7 @@ void gr_progress_format(const gr_progress_view *v, gr_text *out)
 {
     gr_text_addf(out, "epoch %" PRId64 "/%" PRId64 "  step %" PRId64 "/%" PRId64, v->epoch,
                  v->n_epochs, v->step, v->n_steps);
-    gr_text_addf(out, "  loss %.4f  lr %.1e", v->loss, v->lr);
+    gr_text_addf(out, "  loss %.4f  lr %.1e", gr_plain_nan(v->loss), v->lr);
     if (v->samples_per_s > 0)
         gr_text_addf(out, "  %.0f samples/s", v->samples_per_s);
     gr_text_add(out, "  ETA ");

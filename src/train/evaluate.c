@@ -7,6 +7,7 @@
 #include "train/trainer.h"
 
 #include "base/alloc.h"
+#include "base/nan.h"
 
 #include <string.h>
 
@@ -141,9 +142,9 @@ void gr_scores_text(const gr_trainer *t, const gr_scores *s, gr_text *out)
         const gr_metric_info *m = &t->view.metrics[i];
 
         if (m->is_share)
-            gr_text_addf(out, "%s %.2f%%, ", m->name, 100 * s->values[i]);
+            gr_text_addf(out, "%s %.2f%%, ", m->name, gr_plain_nan(100 * s->values[i]));
         else
-            gr_text_addf(out, "%s %.4g, ", m->name, s->values[i]);
+            gr_text_addf(out, "%s %.4g, ", m->name, gr_plain_nan(s->values[i]));
     }
-    gr_text_addf(out, "validation loss %.4f", s->loss);
+    gr_text_addf(out, "validation loss %.4f", gr_plain_nan(s->loss));
 }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/nan.h"
 #include "comm/pg.h"
 #include "train/stop.h"
 
@@ -92,7 +93,7 @@ static gr_status share_loss(gr_trainer *t, double loss, int64_t n_losses)
     int32_t code = t->watch.code;
 
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &loss, 1, GR_F64 }, GR_REDUCE_SUM));
-    t->loss = loss / (double)n_losses / t->n_ranks;
+    t->loss = gr_plain_nan(loss / (double)n_losses / t->n_ranks);
     if (isfinite(t->loss)) /* on every rank alike */
         return GR_OK;
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &code, 1, GR_I32 }, GR_REDUCE_MAX));

@@ -73,6 +73,10 @@ int main(void)
     first.left_s = -1;
     gr_progress_format(&first, &t);
     GR_CHECK_STR(gr_text_str(&t), "epoch 2/8  step 40/187  loss 0.1235  lr 1.9e-03  ETA -:--");
+    t.len = 0;
+    first.loss = copysign((double)NAN, -1); /* as x86 makes it */
+    gr_progress_format(&first, &t);
+    GR_CHECK_STR(gr_text_str(&t), "epoch 2/8  step 40/187  loss nan  lr 1.9e-03  ETA -:--");
     gr_text_fini(&t);
 
     expect_drawn(false, LINE "\n");
