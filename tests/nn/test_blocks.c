@@ -11,7 +11,19 @@
 #include "nn/models.h"
 #include "src/graph/graph.h"
 
-enum { B = 2, N = 7, WIDTH = 24, DEPTH = 3, HEADS = 2, VOCAB = 11, SIDE = 8, PATCH = 2, GRID = 4 };
+enum {
+    B = 2,
+    N = 7,
+    WIDTH = 24,
+    DEPTH = 3,
+    HEADS = 2,
+    VOCAB = 11,
+    SIDE = 8,
+    PATCH = 2,
+    PIXELS = 3 * PATCH * PATCH, /* numbers of a patch */
+    GRID = SIDE / PATCH,
+    PATCHES = GRID * GRID
+};
 
 static gr_status finish(gr_graph *g, gr_value *whole, gr_value *built)
 {
@@ -54,12 +66,12 @@ static gr_status trace_jit(gr_graph *g, void *user)
                        &(gr_layer_opts){ .no_bias = true });
     x = gr_add(g, x,
                gr_reshape(g, gr_add(g, gr_unsqueeze(g, row, 1), gr_unsqueeze(g, col, 0)),
-                          GR_SHAPE(1, GRID * GRID, WIDTH)));
+                          GR_SHAPE(1, PATCHES, WIDTH)));
     time = gr_time_waves(g, in.step, WIDTH, 10000);
     for (int i = 0; i < DEPTH; i++)
         x = gr_jit_block(g, gr_name(g, "blocks.%d", i), x, time,
                          &(gr_jit_block_opts){ .heads = HEADS, .key_mask = in.mask });
-    x = gr_linear(g, "out_proj", x, 3 * PATCH * PATCH);
+    x = gr_linear(g, "out_proj", x, PIXELS);
     x = gr_mul(g, x, gr_unsqueeze(g, gr_cast(g, in.mask, GR_F32), 2));
     GR_CHECK_EQ(g->vars->n, *n_vars);
     return finish(g, whole, gr_unpatchify(g, x, gr_value_shape(in.x), GR_PATCH_CHW));
@@ -174,7 +186,7 @@ int main(void)
     model jit = { .trace = trace_jit,
                   .feeds = { { "x", MODEL_REAL, 0, 0, GR_SHAPE(B, SIDE, SIDE, 3) },
                              { "step", MODEL_LABEL, 1000, 0, GR_SHAPE(B) },
-                             { "mask", MODEL_MASK, 4, 0, GR_SHAPE(B, GRID * GRID) } },
+                             { "mask", MODEL_MASK, 4, 0, GR_SHAPE(B, PATCHES) } },
                   .n_feeds = 3 };
 
     check_model(&gpt2, (size_t)B * N * VOCAB);
