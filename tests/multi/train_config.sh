@@ -88,6 +88,18 @@ timeout 300 "$gradus" train -c a.yaml --rank 0 --local_rank 0 "${hand[@]}" >hand
 wait $! || fail "rank 1 from flags"
 grep -q "World size: 2" hand0.log || fail "not two ranks from flags"
 
+# Another port than the launcher's: rank 0 serves it. A file's is weaker than the launcher's.
+port=$(free_port)
+refused 0 "World size: 2" "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train -c a.yaml \
+    --master_port "$port" --output_dir port
+refused 0 "World size: 2" "$gradus" train -c a.yaml --gpus 2 --master_port "$port" --output_dir port2
+sed "s/enabled: true/world_size: 1, rank: 0, local_rank: 0, master_port: $port/" a.yaml >f.yaml
+refused 0 "World size: 2" "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train -c f.yaml \
+    --output_dir port3
+refused 0 "World size: 2" "$gradus" train -c f.yaml --gpus 2 --output_dir port4
+refused 0 "World size: 2" "$gradus" train -c a.yaml --gpus 2 --world_size 2 --output_dir port5
+refused 2 "flag '--world_size': 3 ranks, but neither" "$gradus" train -c a.yaml --gpus 2 --world_size 3
+
 # What helps.
 refused 0 "^batchsize  *train.batch_size" "$gradus" help keys
 refused 0 "^  --grad_accumulation_steps N .*\[1\]" "$gradus" help keys gradient-accum

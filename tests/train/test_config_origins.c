@@ -271,8 +271,8 @@ static void test_guess(void)
 static void clear_env(void)
 {
     static const char *const names[] = {
-        "RANK",        "WORLD_SIZE",     "LOCAL_RANK",      "MASTER_ADDR",
-        "MASTER_PORT", "GR_INIT_METHOD", "LOCAL_WORLD_SIZE"
+        "RANK",        "WORLD_SIZE",     "LOCAL_RANK",       "MASTER_ADDR",
+        "MASTER_PORT", "GR_INIT_METHOD", "LOCAL_WORLD_SIZE", "TORCHELASTIC_USE_AGENT_STORE"
     };
 
     for (int i = 0; i < N(names); i++)
@@ -335,6 +335,93 @@ static void test_process(void)
     clear_env();
 }
 
+static void set_launcher(void)
+{
+    clear_env();
+    setenv("RANK", "1", 1);
+    setenv("WORLD_SIZE", "2", 1);
+    setenv("LOCAL_RANK", "1", 1);
+    setenv("LOCAL_WORLD_SIZE", "2", 1);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", "29500", 1);
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+}
+
+/* The launcher serves its own port only; on another one rank 0 has to. */
+static void test_place(void)
+{
+    set_launcher();
+    GR_CHECK_OK(process("--master_port 29500 --master_addr 127.0.0.1"));
+    GR_CHECK_STR(getenv("TORCHELASTIC_USE_AGENT_STORE"), "True");
+    GR_CHECK_OK(process("--master_port 29501"));
+    GR_CHECK_STR(getenv("MASTER_PORT"), "29501");
+    GR_CHECK_STR(getenv("TORCHELASTIC_USE_AGENT_STORE"), "False");
+    set_launcher();
+    GR_CHECK_OK(process("--master_addr localhost"));
+    GR_CHECK_STR(getenv("TORCHELASTIC_USE_AGENT_STORE"), "False");
+    set_launcher();
+    setenv("GR_INIT_METHOD", "tcp://a:1", 1);
+    GR_CHECK_OK(process("--dist_url env://"));
+    GR_CHECK(!getenv("GR_INIT_METHOD"));
+    clear_env();
+}
+
+/* Flag > environment > file. */
+static void test_process_file(void)
+{
+    set_launcher();
+    GR_CHECK_OK(
+        config_parse_file("ddp: {master_port: 30123, master_addr: h, dist_url: 'tcp://h:1', "
+                          "world_size: 1, rank: 0, local_rank: 0}\n",
+                          ""));
+    GR_CHECK_OK(gr_train_options_process(o));
+    GR_CHECK_STR(getenv("MASTER_PORT"), "29500");
+    GR_CHECK_STR(getenv("MASTER_ADDR"), "127.0.0.1");
+    GR_CHECK_STR(getenv("RANK"), "1");
+    GR_CHECK_STR(getenv("LOCAL_RANK"), "1");
+    GR_CHECK_STR(getenv("WORLD_SIZE"), "2");
+    GR_CHECK_STR(getenv("TORCHELASTIC_USE_AGENT_STORE"), "True");
+    GR_CHECK(!getenv("GR_INIT_METHOD"));
+
+    clear_env(); /* what the environment does not say */
+    setenv("MASTER_PORT", "29500", 1);
+    setenv("RANK", "1", 1);
+    GR_CHECK_OK(config_parse_file("ddp: {master_port: 30123, master_addr: h, world_size: 3, rank: "
+                                  "0, local_rank: 0}\n",
+                                  ""));
+    GR_CHECK_OK(gr_train_options_process(o));
+    GR_CHECK_STR(getenv("MASTER_PORT"), "29500");
+    GR_CHECK_STR(getenv("MASTER_ADDR"), "h");
+    GR_CHECK_STR(getenv("RANK"), "1");
+    GR_CHECK_STR(getenv("WORLD_SIZE"), "3");
+    GR_CHECK_STR(getenv("LOCAL_RANK"), "0");
+    clear_env();
+}
+
+/* Messages name what the user wrote, not the variables that came of it. */
+static void test_process_words(void)
+{
+    clear_env();
+    GR_CHECK_FAILS(process("--dist_url foo://x"), GR_ERR_ARG,
+                   "flag '--dist_url': 'foo://x' is neither env:// nor tcp://host:port");
+    clear_env();
+    GR_CHECK_FAILS(process("--world_size 2 --rank 0"), GR_ERR_ARG,
+                   "flag '--world_size': 2 ranks, but nothing says where rank 0 is: give "
+                   "--master_addr HOST --master_port PORT to all of them");
+    clear_env();
+    GR_CHECK_FAILS(process("--world_size 2 --rank 0 --master_addr h"), GR_ERR_ARG,
+                   "give --master_port PORT to all");
+    clear_env();
+    GR_CHECK_FAILS(process("--world_size 1 --rank 1"), GR_ERR_ARG,
+                   "flag '--rank': rank 1 of 1: ranks are counted from 0, and the last one is 0");
+    set_launcher();
+    GR_CHECK_FAILS(process("--world_size 1"), GR_ERR_ARG, "flag '--world_size': rank 1 of 1");
+    set_launcher();
+    GR_CHECK_FAILS(process("--local_rank 2"), GR_ERR_ARG,
+                   "flag '--local_rank': local rank 2, but of 2 on this host: the last one is 1");
+    clear_env();
+}
+
 /* ---- help ---- */
 
 static void test_help(void)
@@ -386,6 +473,9 @@ int main(void)
     test_look();
     test_guess();
     test_process();
+    test_place();
+    test_process_file();
+    test_process_words();
     test_help();
     test_no_memory();
     gr_train_options_fini(o);

@@ -39,55 +39,9 @@ static bool is_set(const char *name)
     return text && *text;
 }
 
-static gr_status need_rank(const gr_train_options *o)
+static bool is_from_file(const gr_train_options *o, const char *key)
 {
-    return gr_settings_fail(o->settings, "ddp.world_size",
-                            "%" PRId64 " ranks, but neither RANK nor --rank says which one this "
-                            "is; start all of them with " LINE,
-                            o->world_size, o->world_size);
-}
-
-/* Ranks from flags alone, where no launcher has said anything. */
-static gr_status alone(const gr_train_options *o)
-{
-    if (o->world_size > 1 && o->rank < 0)
-        return need_rank(o);
-    if (o->rank > 0 && o->world_size < 0)
-        return gr_settings_fail(o->settings, "ddp.rank",
-                                "rank %" PRId64 ", but neither WORLD_SIZE nor --world_size says of "
-                                "how many; start all of them with " LINE,
-                                o->rank, o->rank + 1);
-    if (o->local_rank > 0 && o->rank < 0)
-        return gr_settings_fail(o->settings, "ddp.local_rank",
-                                "local rank %" PRId64 ", but RANK and WORLD_SIZE are not set, and "
-                                "--rank and --world_size not given; start all ranks with " LINE,
-                                o->local_rank, o->local_rank + 1);
-    if (o->world_size < 2 && o->rank < 1)
-        return GR_OK; /* a group of one needs no variables */
-    GR_TRY(set_number("RANK", o->rank));
-    GR_TRY(set_number("WORLD_SIZE", o->world_size));
-    return o->local_rank >= 0 ? set_number("LOCAL_RANK", o->local_rank) : GR_OK;
-}
-
-/* Flags over what a launcher said. Both numbers are written, so that one family has them. */
-static gr_status override(const gr_train_options *o)
-{
-    gr_job job;
-
-    if (o->rank < 0 && o->world_size < 0 && o->local_rank < 0)
-        return GR_OK;
-    if ((o->rank >= 0 && is_set("WORLD_SIZE")) || (o->world_size >= 0 && is_set("RANK")) ||
-        (o->rank >= 0 && o->world_size >= 0)) {
-        if (o->rank >= 0)
-            GR_TRY(set_number("RANK", o->rank));
-        if (o->world_size >= 0)
-            GR_TRY(set_number("WORLD_SIZE", o->world_size));
-    } else {
-        GR_TRY(gr_job_ranks_from_env(&job));
-        GR_TRY(set_number("RANK", o->rank >= 0 ? o->rank : job.rank));
-        GR_TRY(set_number("WORLD_SIZE", o->world_size >= 0 ? o->world_size : job.n_ranks));
-    }
-    return o->local_rank >= 0 ? set_number("LOCAL_RANK", o->local_rank) : GR_OK;
+    return gr_settings_slot(o->settings, key)->origin.kind == GR_FROM_FILE;
 }
 
 /* Whether a launcher has said something about ranks, be it half. */
@@ -98,6 +52,121 @@ static bool has_launcher(void)
     if (is_set("RANK") || is_set("WORLD_SIZE"))
         return true;
     return gr_job_ranks_from_env(&job) != GR_OK || strcmp(job.source, "nobody") != 0;
+}
+
+/* ---- ranks ---- */
+
+/* What the settings say about this process, where the environment is not the stronger; -1:
+ * nothing. */
+typedef struct claim {
+    int64_t rank, world_size, local_rank;
+} claim;
+
+/* A file's number counts where no launcher has said it, be it by other variables. */
+static int64_t claimed(const gr_train_options *o, const char *key, int64_t value, const char *name)
+{
+    gr_job job;
+
+    if (value < 0 || !is_from_file(o, key))
+        return value;
+    if (is_set(name) || (gr_job_ranks_from_env(&job) == GR_OK && strcmp(job.source, "nobody") != 0))
+        return -1;
+    return value;
+}
+
+static claim read_claim(const gr_train_options *o)
+{
+    return (claim){ .rank = claimed(o, "ddp.rank", o->rank, "RANK"),
+                    .world_size = claimed(o, "ddp.world_size", o->world_size, "WORLD_SIZE"),
+                    .local_rank = claimed(o, "ddp.local_rank", o->local_rank, "LOCAL_RANK") };
+}
+
+static gr_status need_rank(const gr_train_options *o)
+{
+    return gr_settings_fail(o->settings, "ddp.world_size",
+                            "%" PRId64 " ranks, but neither RANK nor --rank says which one this "
+                            "is; start all of them with " LINE,
+                            o->world_size, o->world_size);
+}
+
+/* Discovery would say this of variables that nobody has set but this file. */
+static gr_status check_claim(const gr_train_options *o, const claim *c)
+{
+    const char *rank = getenv("RANK"), *size = getenv("WORLD_SIZE");
+    const char *n_local = is_set("LOCAL_WORLD_SIZE") ? getenv("LOCAL_WORLD_SIZE") : size;
+    int64_t n = size ? strtoll(size, NULL, 10) : 0;
+
+    if (n > 0 && rank && strtoll(rank, NULL, 10) >= n)
+        return gr_settings_fail(o->settings, c->rank >= 0 ? "ddp.rank" : "ddp.world_size",
+                                "rank %s of %" PRId64 ": ranks are counted from 0, and the last "
+                                "one is %" PRId64,
+                                rank, n, n - 1);
+    if (n > 0 && c->local_rank >= strtoll(n_local, NULL, 10))
+        return gr_settings_fail(o->settings, "ddp.local_rank",
+                                "local rank %" PRId64 ", but of %s on this host: the last one is "
+                                "%lld",
+                                c->local_rank, n_local, strtoll(n_local, NULL, 10) - 1);
+    return GR_OK;
+}
+
+static gr_status need_place(const gr_train_options *o)
+{
+    if (is_set("GR_INIT_METHOD") || (is_set("MASTER_ADDR") && is_set("MASTER_PORT")))
+        return GR_OK;
+    return gr_settings_fail(
+        o->settings, "ddp.world_size",
+        "%" PRId64 " ranks, but nothing says where rank 0 is: give --%s%s to "
+        "all of them, or start them with " LINE,
+        o->world_size, is_set("MASTER_ADDR") ? "master_port PORT" : "master_addr HOST",
+        is_set("MASTER_ADDR") || is_set("MASTER_PORT") ? "" : " --master_port PORT", o->world_size);
+}
+
+/* Ranks from settings alone, where no launcher has said anything. */
+static gr_status alone(const gr_train_options *o, const claim *c)
+{
+    if (c->world_size > 1 && c->rank < 0)
+        return need_rank(o);
+    if (c->rank > 0 && c->world_size < 0)
+        return gr_settings_fail(o->settings, "ddp.rank",
+                                "rank %" PRId64 ", but neither WORLD_SIZE nor --world_size says of "
+                                "how many; start all of them with " LINE,
+                                c->rank, c->rank + 1);
+    if (c->local_rank > 0 && c->rank < 0)
+        return gr_settings_fail(o->settings, "ddp.local_rank",
+                                "local rank %" PRId64 ", but RANK and WORLD_SIZE are not set, and "
+                                "--rank and --world_size not given; start all ranks with " LINE,
+                                c->local_rank, c->local_rank + 1);
+    if (c->world_size < 2 && c->rank < 1)
+        return GR_OK; /* a group of one needs no variables */
+    GR_TRY(set_number("RANK", c->rank));
+    GR_TRY(set_number("WORLD_SIZE", c->world_size));
+    if (c->local_rank >= 0)
+        GR_TRY(set_number("LOCAL_RANK", c->local_rank));
+    GR_TRY(check_claim(o, c));
+    return need_place(o);
+}
+
+/* Settings over what a launcher said. Both numbers are written, so that one family has them. */
+static gr_status override(const gr_train_options *o, const claim *c)
+{
+    gr_job job;
+
+    if (c->rank < 0 && c->world_size < 0 && c->local_rank < 0)
+        return GR_OK;
+    if ((c->rank >= 0 && is_set("WORLD_SIZE")) || (c->world_size >= 0 && is_set("RANK")) ||
+        (c->rank >= 0 && c->world_size >= 0)) {
+        if (c->rank >= 0)
+            GR_TRY(set_number("RANK", c->rank));
+        if (c->world_size >= 0)
+            GR_TRY(set_number("WORLD_SIZE", c->world_size));
+    } else {
+        GR_TRY(gr_job_ranks_from_env(&job));
+        GR_TRY(set_number("RANK", c->rank >= 0 ? c->rank : job.rank));
+        GR_TRY(set_number("WORLD_SIZE", c->world_size >= 0 ? c->world_size : job.n_ranks));
+    }
+    if (c->local_rank >= 0)
+        GR_TRY(set_number("LOCAL_RANK", c->local_rank));
+    return check_claim(o, c);
 }
 
 static gr_status check_job(const gr_train_options *o)
@@ -119,15 +188,66 @@ static gr_status check_job(const gr_train_options *o)
     return GR_OK;
 }
 
+/* ---- where they meet ---- */
+
+/* A variable that a setting stands over; *is_new: it has another value now. */
+static gr_status put_place(const gr_train_options *o, const char *key, const char *name,
+                           const char *text, bool *is_new)
+{
+    if (is_set(name) && (is_from_file(o, key) || strcmp(getenv(name), text) == 0))
+        return GR_OK;
+    *is_new = true;
+    return set_text(name, text);
+}
+
+/* The launcher serves the store that it has told of and no other: elsewhere rank 0 does. */
+static gr_status put_master(const gr_train_options *o)
+{
+    bool is_new = false;
+    char port[32];
+
+    snprintf(port, sizeof(port), "%" PRId64, o->master_port);
+    if (o->master_addr)
+        GR_TRY(put_place(o, "ddp.master_addr", "MASTER_ADDR", o->master_addr, &is_new));
+    if (o->master_port > 0)
+        GR_TRY(put_place(o, "ddp.master_port", "MASTER_PORT", port, &is_new));
+    return is_new ? set_text("TORCHELASTIC_USE_AGENT_STORE", "False") : GR_OK;
+}
+
+/* *url: the address that counts; NULL: the environment's. */
+static gr_status put_url(const gr_train_options *o, const char **url)
+{
+    bool is_env = o->dist_url && strcmp(o->dist_url, "env://") == 0;
+
+    if (!o->dist_url)
+        return GR_OK;
+    if (is_from_file(o, "ddp.dist_url") && (is_set("GR_INIT_METHOD") || is_set("MASTER_ADDR")))
+        return GR_OK;
+    if (is_env && gr_settings_given(o->settings, "ddp.dist_url"))
+        unsetenv("GR_INIT_METHOD");
+    if (is_env)
+        return GR_OK;
+    *url = o->dist_url;
+    return set_text("GR_INIT_METHOD", o->dist_url);
+}
+
+static gr_status check_url(const gr_train_options *o, const char *url)
+{
+    gr_job job;
+    gr_status st = url ? gr_job_from_url(&job, url) : GR_OK;
+
+    return gr_settings_wrap(st, &gr_settings_slot(o->settings, "ddp.dist_url")->origin);
+}
+
 gr_status gr_train_options_process(const gr_train_options *o)
 {
-    if (o->master_addr)
-        GR_TRY(set_text("MASTER_ADDR", o->master_addr));
-    if (o->master_port > 0)
-        GR_TRY(set_number("MASTER_PORT", o->master_port));
-    if (o->dist_url && strcmp(o->dist_url, "env://") != 0)
-        GR_TRY(set_text("GR_INIT_METHOD", o->dist_url));
-    GR_TRY(has_launcher() ? override(o) : alone(o));
+    const claim c = read_claim(o); /* before this process adds to the environment */
+    const char *url = NULL;
+
+    GR_TRY(put_master(o));
+    GR_TRY(put_url(o, &url));
+    GR_TRY(has_launcher() ? override(o, &c) : alone(o, &c));
+    GR_TRY(check_url(o, url));
     return check_job(o);
 }
 
@@ -159,7 +279,8 @@ static char *find_self(gr_arena *a, const char *program)
     return gr_arena_strdup(a, self);
 }
 
-static gr_status become(gr_arena *a, const gr_command *c, const char *name, int64_t nproc)
+static gr_status become(gr_arena *a, const gr_command *c, const char *name,
+                        const gr_train_options *o)
 {
     char **words = gr_arena_array(a, (size_t)c->argc + 8, sizeof(*words));
     char *const launcher = find_gradrun(a);
@@ -168,7 +289,9 @@ static gr_status become(gr_arena *a, const gr_command *c, const char *name, int6
     if (!words || !launcher)
         return GR_ERR_NOMEM;
     words[n++] = launcher;
-    words[n++] = gr_arena_printf(a, "--nproc-per-node=%" PRId64, nproc);
+    words[n++] = gr_arena_printf(a, "--nproc-per-node=%" PRId64, o->nproc);
+    if (o->master_port > 0) /* its own would be stronger than a file's */
+        words[n++] = gr_arena_printf(a, "--master-port=%" PRId64, o->master_port);
     words[n++] = find_self(a, c->program);
     words[n++] = gr_arena_strdup(a, name);
     for (int i = 0; i < n; i++)
@@ -178,8 +301,22 @@ static gr_status become(gr_arena *a, const gr_command *c, const char *name, int6
         words[n++] = c->argv[i];
     fflush(NULL);
     execvp(launcher, words);
-    return gr_fail(GR_ERR_IO, "cannot start '%s' for %" PRId64 " ranks: %s", launcher, nproc,
+    return gr_fail(GR_ERR_IO, "cannot start '%s' for %" PRId64 " ranks: %s", launcher, o->nproc,
                    strerror(errno));
+}
+
+/* Whether a number of this process's place is as strong as the wish for ranks. */
+static bool is_in_the_way(const gr_train_options *o, const char *key, int64_t value)
+{
+    return value >= 0 && gr_settings_slot(o->settings, key)->origin.kind >=
+                             gr_settings_slot(o->settings, "ddp.nproc")->origin.kind;
+}
+
+static bool wants_ranks(const gr_train_options *o)
+{
+    if (o->nproc < 2 || has_launcher() || is_in_the_way(o, "ddp.rank", o->rank))
+        return false;
+    return o->world_size == o->nproc || !is_in_the_way(o, "ddp.world_size", o->world_size);
 }
 
 gr_status gr_process_relaunch(const gr_command *c, const char *name)
@@ -187,8 +324,8 @@ gr_status gr_process_relaunch(const gr_command *c, const char *name)
     gr_request r;
     gr_status st = gr_request_read(&r, c);
 
-    if (st == GR_OK && r.o.nproc > 1 && !has_launcher() && r.o.rank < 0 && r.o.world_size < 0)
-        st = become(r.o.settings->arena, c, name, r.o.nproc);
+    if (st == GR_OK && wants_ranks(&r.o))
+        st = become(r.o.settings->arena, c, name, &r.o);
     gr_request_fini(&r);
     return st;
 }

@@ -14,14 +14,17 @@ extern "C" {
 
 /*
  * Writes --world_size, --rank, --local_rank, --master_addr, --master_port and --dist_url into
- * this process's environment, where rank discovery reads them. Before any thread. GR_ERR_ARG:
- * half of what is needed (the missing variable is named, with the gradrun line), several ranks
- * with ddp.enabled false, or --nproc that differs from the launcher's number.
+ * this process's environment, where rank discovery reads them; what a file says only where the
+ * environment says nothing. With another place than the launcher's, rank 0 serves the store
+ * there. Before any thread. GR_ERR_ARG, with the flag or line: half of what is needed (what is
+ * missing is named, with the gradrun line), numbers that cannot be, several ranks with ddp.enabled
+ * false, or --nproc that differs from the launcher's number.
  */
 gr_status gr_train_options_process(const gr_train_options *o) GR_MUST_CHECK;
 
 /*
- * With --nproc (--gpus) and without a launcher: becomes `gradrun --nproc-per-node N gradus
+ * With --nproc (--gpus) and without a launcher, and with no --rank or other --world_size beside
+ * it: becomes `gradrun --nproc-per-node N gradus
  * COMMAND words`, with the gradrun beside this program, else the one on PATH. Does not return
  * then. GR_OK: there is nothing to start.
  */
