@@ -139,7 +139,7 @@ void gr_outputs_open(gr_outputs *o, const gr_track_config *c)
     open_tables(o, c);
     if (c->tensorboard)
         open_events(o, c);
-    if (c->wandb && !gr_wandb_disabled())
+    if (c->wandb)
         open_wandb(o, c);
 }
 

@@ -34,7 +34,7 @@ typedef struct gr_track_config {
     bool plots;         /* <folder>/plots/<name>.png, at each gr_track_plot() */
     gr_scalar_form scalar_form;
     const gr_wandb_config *wandb; /* NULL: none; its params are those below */
-    bool no_upload;               /* to W&B, whatever the environment says */
+    bool no_upload;               /* to W&B: only the command is told */
     const gr_param *params;       /* of the run, for TensorBoard and W&B */
     int n_params;
     const char *const *metrics; /* the names that judge the run, for TensorBoard */

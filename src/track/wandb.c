@@ -119,10 +119,9 @@ static const char *setting(const char *given, const char *variable, const char *
 
 bool gr_wandb_disabled(void)
 {
-    const char *mode = setting(NULL, "WANDB_MODE", "");
     const char *off = setting(NULL, "WANDB_DISABLED", "");
 
-    return strcmp(mode, "disabled") == 0 || strcasecmp(off, "true") == 0 || strcmp(off, "1") == 0;
+    return strcasecmp(off, "true") == 0 || strcmp(off, "1") == 0;
 }
 
 static gr_status make_id(gr_wandb *w, const char *given)

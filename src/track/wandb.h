@@ -37,7 +37,8 @@ typedef struct gr_wandb_config {
     int n_params;
 } gr_wandb_config;
 
-/* WANDB_MODE=disabled or WANDB_DISABLED=true: the user wants none of this. */
+/* WANDB_DISABLED=true: the user wants none of this. WANDB_MODE is for who calls: a setting stands
+ * over it. */
 bool gr_wandb_disabled(void);
 
 /* An id with other than letters, digits, '-', '_' and '.' is GR_ERR_ARG. */
@@ -55,11 +56,12 @@ const char *gr_wandb_folder(const gr_wandb *w); /* of this run; borrowed */
 const char *gr_wandb_id(const gr_wandb *w);     /* borrowed; keep it to resume the same run */
 
 /*
- * After the close, with the run's folder: when WANDB_API_KEY is set, WANDB_MODE is not offline
- * and the client is on PATH, starts `wandb sync FOLDER` in a session of its own, with its output
+ * After the close, with the run's folder: when WANDB_API_KEY is set and the client is on PATH,
+ * starts `wandb sync FOLDER` in a session of its own, with its output
  * in FOLDER/logs/sync.log, and gives back its process in *child, which need not be waited for.
  * Otherwise *child is -1. `command` gets the line for the user to run, in either case. Without
- * `child` the run stays where it is, and only the line is given.
+ * `child` the run stays where it is, and only the line is given. The client does not see
+ * WANDB_MODE: whether to upload is decided.
  */
 gr_status gr_wandb_sync(const char *run_folder, pid_t *child, gr_text *command) GR_MUST_CHECK;
 

@@ -35,11 +35,19 @@ static bool is_set(const char *variable)
     return value && *value;
 }
 
-static bool wants_offline(void)
+/* The environment without WANDB_MODE; NULL: no memory. Freed by the caller, the texts borrowed. */
+static char **client_environ(void)
 {
-    const char *mode = getenv("WANDB_MODE");
+    size_t n = 0, n_kept = 0;
+    char **kept;
 
-    return mode && (strcmp(mode, "offline") == 0 || strcmp(mode, "dryrun") == 0);
+    while (environ[n])
+        n++;
+    kept = gr_calloc(n + 1, sizeof(*kept));
+    for (size_t i = 0; kept && i < n; i++)
+        if (strncmp(environ[i], "WANDB_MODE=", 11) != 0)
+            kept[n_kept++] = environ[i];
+    return kept;
 }
 
 /* Quoted for a shell, so that the line can be pasted. */
@@ -68,11 +76,14 @@ static int spawn(const char *run_folder, const char *log, pid_t *child)
 {
     char program[] = "wandb", sync[] = "sync";
     char *argv[] = { program, sync, (char *)(uintptr_t)run_folder, NULL };
+    char **env = client_environ();
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     sigset_t none, all;
     int rc;
 
+    if (!env)
+        return ENOMEM;
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawn_file_actions_init(&files);
@@ -84,9 +95,10 @@ static int spawn(const char *run_folder, const char *log, pid_t *child)
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0666);
     posix_spawn_file_actions_adddup2(&files, 1, 2);
-    rc = posix_spawnp(child, program, &files, &how, argv, environ);
+    rc = posix_spawnp(child, program, &files, &how, argv, env);
     posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&files);
+    gr_free(env);
     return rc;
 }
 
@@ -97,7 +109,7 @@ gr_status gr_wandb_sync(const char *run_folder, pid_t *child, gr_text *command)
 
     if (child)
         *child = -1;
-    if (child && is_set("WANDB_API_KEY") && !wants_offline() && on_path("wandb")) {
+    if (child && is_set("WANDB_API_KEY") && on_path("wandb")) {
         gr_text_addf(&log, "%s/logs/sync.log", run_folder);
         if (gr_text_status(&log) == GR_OK)
             rc = spawn(run_folder, log.str, child);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "train/config/settings.h"
 #include "train/stop.h"
 
 #include <errno.h>
@@ -81,6 +82,15 @@ static gr_status make_params(gr_trainer *t, gr_param *params, int *n)
 
 /* ---- open ---- */
 
+/* A flag stands over WANDB_DISABLED as the setting does over WANDB_MODE. */
+static bool wants_wandb(const gr_trainer *t)
+{
+    const gr_slot *mode = gr_settings_slot(t->o.settings, "wandb.mode");
+
+    return t->o.use_wandb && t->o.wandb_mode != GR_WANDB_DISABLED &&
+           (mode->origin.kind == GR_FROM_FLAG || !gr_wandb_disabled());
+}
+
 gr_status gr_trainer_open_track(gr_trainer *t)
 {
     const char *names[GR_RECIPE_MAX_METRICS + 1] = { "val_loss" };
@@ -110,7 +120,7 @@ gr_status gr_trainer_open_track(gr_trainer *t)
         names[i + 1] = t->view.metrics[i].name;
     if (!wandb.name || !*wandb.name)
         wandb.name = strrchr(t->folder, '/') ? strrchr(t->folder, '/') + 1 : t->folder;
-    if (t->o.use_wandb && t->o.wandb_mode != GR_WANDB_DISABLED && !gr_wandb_disabled())
+    if (wants_wandb(t))
         c.wandb = &wandb;
     c.no_upload = t->o.wandb_mode == GR_WANDB_OFFLINE;
     GR_TRY(gr_track_open(&t->track, &c));

@@ -89,6 +89,20 @@ for ranks in 1 2; do
     ! kill -0 "$(cat client/pid)" 2>/dev/null || fail "the client goes on"
 done
 
+# The mode by a flag is stronger than by the environment, both ways.
+client 'echo called'
+wandb=("$gradus" train shapes "${small[@]}" --use_wandb --max_steps 5)
+"${with_client[@]}" WANDB_MODE=disabled "${wandb[@]}" --wandb_mode offline --output_dir wm1 \
+    >wm1.log 2>&1 || fail wm1
+says wm1 'To upload the run to W&B: wandb sync wm1/wandb/offline-run-'
+"${with_client[@]}" WANDB_MODE=offline "${wandb[@]}" --wandb_mode online --output_dir wm2 \
+    >wm2.log 2>&1 || fail wm2
+says wm2 'The run is uploaded to W&B'
+"${with_client[@]}" WANDB_MODE=disabled "${wandb[@]}" --output_dir wm3 >wm3.log 2>&1 || fail wm3
+[ ! -e wm3/wandb ] || fail "WANDB_MODE=disabled writes"
+"${with_client[@]}" WANDB_MODE=offline "${wandb[@]}" --output_dir wm4 >wm4.log 2>&1 || fail wm4
+says wm4 'To upload the run to W&B:'
+
 # A W&B run goes on as the same one; without a client the command is told, and nothing fails.
 env -u WANDB_API_KEY "$gradus" train shapes --output_dir wb "${small[@]}" --use_wandb \
     --wandb_project p --max_steps 5 >wb.log 2>&1 || fail wb
