@@ -112,6 +112,7 @@ static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
     GR_TRY(describe_place(t, snap));
     GR_TRY(gr_snapshot_set(snap, GR_KEY_WANDB, t->wandb_id ? t->wandb_id : ""));
     GR_TRY(describe_kernels(t, snap));
+    GR_TRY(gr_snapshot_set(snap, GR_KEY_OWES, t->owes_eval ? GR_OWES_EVAL : ""));
     gr_train_options_record(&t->o, GR_RECORD_SAVE, &config);
     GR_TRY(set_text(snap, GR_KEY_CONFIG, &config));
     gr_train_options_found(&t->o, &found);

@@ -21,6 +21,7 @@
 #define GR_KEY_KERNELS  "train.kernels" /* chosen by measuring; may be empty */
 #define GR_KEY_WANDB    "train.wandb"   /* id of the run there; may be empty */
 #define GR_KEY_JUDGE    "train.judge"   /* best value, patience, plateau */
+#define GR_KEY_OWES     "train.owes"    /* "evaluation" of this step, which a stop left; or empty */
 #define GR_KEY_AT       "train.step"    /* steps of the whole run */
 #define GR_KEY_PLACE    "train.place"   /* steps since the first sample, as these ranks count */
 #define GR_KEY_EPOCH    "train.epoch"   /* from 0 */
@@ -28,6 +29,8 @@
 #define GR_KEY_STEPS    "train.steps_per_epoch"
 #define GR_KEY_BATCH    "train.step_samples" /* of all ranks and micro-steps */
 #define GR_KEY_SAMPLES  "train.n_samples"    /* of the training data */
+
+#define GR_OWES_EVAL "evaluation"
 
 /* Bits GR_CKPT_SAFETENSORS, GR_CKPT_PT. */
 static inline unsigned gr_trainer_formats(const gr_trainer *t)

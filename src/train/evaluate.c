@@ -3,16 +3,31 @@
  * r + W, r + 2W, ...; nothing is padded. Counts and the loss are summed in double, in rank
  * order, and a metric is made of the sums: never a mean of batch means. A recipe whose loss is
  * no mean over samples makes it from its counts, too.
+ *
+ * A validation may take longer than a launcher waits after its SIGTERM, so the ranks agree now and
+ * then whether to go on. They meet after as many batches as take them about half a second, which
+ * they agree on, too; ranks may differ by a batch, so they meet while all have some.
  */
 #include "train/trainer.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/nan.h"
 
 #include <string.h>
 
 /* Sums behind the recipe's counts. */
 enum { SUM_LOSS, SUM_SAMPLES, N_EXTRA };
+
+#define SHORT_MS 250 /* between two meetings: batches are doubled below, and halved above */
+#define LONG_MS  1000
+
+/* When the ranks meet next; alike on all of them. */
+typedef struct meeting {
+    int64_t every, next; /* batches; 0: never */
+    int64_t fewest;      /* batches that every rank has */
+    int64_t at_ms;       /* of this rank: when the latest was */
+} meeting;
 
 int64_t gr_eval_count(int64_t n, int rank, int n_ranks)
 {
@@ -83,23 +98,58 @@ static gr_status score_batch(gr_trainer *t, const gr_eval *e)
     return GR_OK;
 }
 
+static meeting first_meeting(const gr_trainer *t, gr_split split)
+{
+    int64_t batch = gr_trainer_batch_size(t, split);
+    /* The last rank has the fewest samples. */
+    int64_t n = gr_eval_count(t->size[split], t->n_ranks - 1, t->n_ranks);
+    bool meets = t->heeds_stops && split == GR_SPLIT_VALID;
+
+    return (meeting){ .every = 1,
+                      .next = meets ? 1 : 0,
+                      .fewest = (n + batch - 1) / batch,
+                      .at_ms = gr_now_ns() / 1000000 };
+}
+
+/* After n_done batches. */
+static gr_status meet(gr_trainer *t, meeting *m, int64_t n_done)
+{
+    int64_t took_ms;
+
+    if (n_done != m->next || n_done >= m->fewest)
+        return GR_OK;
+    took_ms = gr_now_ns() / 1000000 - m->at_ms;
+    GR_TRY(gr_trainer_agree_on_signal(t, &t->stopped_by, &took_ms));
+    if (took_ms < SHORT_MS)
+        m->every *= 2;
+    else if (took_ms > LONG_MS && m->every > 1)
+        m->every /= 2;
+    m->next += m->every;
+    m->at_ms = gr_now_ns() / 1000000;
+    return GR_OK;
+}
+
 static gr_status run_split(gr_trainer *t, gr_split split, gr_prediction *out)
 {
     gr_feed *f = &t->feeds[split];
     const gr_loaded *b;
+    meeting m = first_meeting(t, split);
 
     GR_TRY(gr_trainer_open_feed(t, split));
     GR_TRY(gr_loader_seek(f->loader, 0, 0));
-    for (;;) {
+    for (int64_t n_done = 1;; n_done++) {
         gr_eval e = { .split = split };
 
         GR_TRY(gr_feed_next(f, &b));
         if (!b)
             return GR_OK;
-        if (b->n == 0)
-            continue;
-        GR_TRY(run_batch(t, b, &e));
-        GR_TRY(out ? t->recipe->predict(t->user, &e, out) : score_batch(t, &e));
+        if (b->n > 0) {
+            GR_TRY(run_batch(t, b, &e));
+            GR_TRY(out ? t->recipe->predict(t->user, &e, out) : score_batch(t, &e));
+        }
+        GR_TRY(meet(t, &m, n_done));
+        if (t->stopped_by != 0)
+            return GR_OK;
     }
 }
 
@@ -126,6 +176,8 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
     if (t->o.zero > 0 && t->o.ema_decay > 0) /* averages are put together for each evaluation */
         GR_TRY(gr_step_use_ema(t->step, true));
     GR_TRY(gr_wrap(run_split(t, split, NULL), "evaluation"));
+    if (t->stopped_by != 0)
+        return GR_OK;
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ sums, n_sums, GR_F64 }, GR_REDUCE_SUM));
     t->recipe->measure(t->user, sums, out->values);
     out->n_samples = (int64_t)extra[SUM_SAMPLES];

@@ -3,6 +3,10 @@
  *
  * After each step all ranks agree whether to stop; everything else that decides about
  * going on (a loss that is no number, the last step) is computed alike on every rank.
+ *
+ * A stop in the middle of a validation leaves no scores: `last` notes that the validation is
+ * owed, and a resume begins with it. So the judge sees what it would have seen, and the bits of the
+ * run are those of an unbroken one.
  */
 #include "train/trainer.h"
 
@@ -227,6 +231,9 @@ static gr_status evaluate(gr_trainer *t)
     gr_text text = GR_TEXT_INIT;
 
     GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
+    t->owes_eval = t->stopped_by != 0;
+    if (t->owes_eval)
+        return GR_OK;
     t->has_scores = true;
     if (t->at < t->end)
         GR_TRY(gr_trainer_count_skips(t, GR_SPLIT_VALID));
@@ -235,9 +242,11 @@ static gr_status evaluate(gr_trainer *t)
     if (!gr_trainer_writes(t))
         return GR_OK;
     write_scores(t, epoch);
+    if (!isnan(t->loss)) /* one that was owed comes before the first step */
+        gr_text_addf(&text, "loss %.4f, ", t->loss);
     gr_scores_text(t, &t->scores, &text);
-    gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": loss %.4f, %s%s", epoch, t->o.epochs, t->loss,
-                   gr_text_str(&text), t->is_best ? " (best)" : "");
+    gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": %s%s", epoch, t->o.epochs, gr_text_str(&text),
+                   t->is_best ? " (best)" : "");
     gr_text_fini(&text);
     return GR_OK;
 }
@@ -310,6 +319,18 @@ static bool stop_file_is_there(gr_trainer *t)
     return access(t->stop_path, F_OK) == 0;
 }
 
+gr_status gr_trainer_agree_on_signal(gr_trainer *t, int *signal, int64_t *most)
+{
+    int64_t agreed[2] = { gr_stop_signal(), *most };
+
+    if (agreed[0] == 0 && stop_file_is_there(t))
+        agreed[0] = GR_STOP_FILE;
+    GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ agreed, 2, GR_I64 }, GR_REDUCE_MAX));
+    *signal = (int)agreed[0];
+    *most = agreed[1];
+    return GR_OK;
+}
+
 gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal)
 {
     int32_t agreed[2] = { gr_stop_signal(), t->watch.code };
@@ -319,6 +340,18 @@ gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal)
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ agreed, 2, GR_I32 }, GR_REDUCE_MAX));
     *signal = agreed[0];
     return agreed[1] == 0 ? GR_OK : gr_trainer_judge_loss(t, agreed[1]);
+}
+
+/* The evaluation of step t->at, if there is one, and what is saved of the step. */
+static gr_status evaluate_and_save(gr_trainer *t, bool evaluates)
+{
+    if (evaluates)
+        GR_TRY(evaluate(t));
+    if (!gr_trainer_saves_at(t, t->at) && !(t->is_best && t->o.save_best))
+        return GR_OK;
+    GR_TRY(gr_trainer_save(t));
+    skip_time(t);
+    return GR_OK;
 }
 
 static gr_status step_and_after(gr_trainer *t)
@@ -334,13 +367,20 @@ static gr_status step_and_after(gr_trainer *t)
     /* The end of the run has a count of its own. */
     if (gr_trainer_place(t, next) % t->steps_per_epoch == 0 && next < t->end)
         GR_TRY(gr_trainer_count_skips(t, GR_SPLIT_TRAIN));
-    if (evaluates_at(t, next))
-        GR_TRY(evaluate(t));
-    if (gr_trainer_saves_at(t, next) || (t->is_best && t->o.save_best)) {
-        GR_TRY(gr_trainer_save(t));
-        skip_time(t);
-    }
-    return GR_OK;
+    return evaluate_and_save(t, evaluates_at(t, next));
+}
+
+/* What an earlier start left: as if it had not stopped, so that its checkpoint is saved anew. */
+static gr_status make_up(gr_trainer *t)
+{
+    if (t->size[GR_SPLIT_VALID] < 1)
+        t->owes_eval = false;
+    if (!t->owes_eval)
+        return GR_OK;
+    GR_TRY(evaluate(t));
+    if (!t->owes_eval)
+        t->saved_at = -1;
+    return t->owes_eval ? GR_OK : evaluate_and_save(t, false);
 }
 
 static gr_status stop(gr_trainer *t, int signal)
@@ -354,6 +394,8 @@ static gr_status stop(gr_trainer *t, int signal)
     gr_trainer_say(t, "Stopped by %s%s after step %" PRId64 " of %" PRId64 "; the state is saved.",
                    signal == GR_STOP_FILE ? "the file " : "SIG",
                    signal == GR_STOP_FILE ? t->stop_path : sigabbrev_np(signal), t->at, t->end);
+    if (t->owes_eval)
+        gr_trainer_say(t, "The validation was left; it comes first when the run goes on.");
     gr_trainer_say(t, "Go on with: %s", gr_text_str(&command));
     gr_text_fini(&command);
     if (signal == GR_STOP_FILE) {
@@ -404,6 +446,8 @@ static gr_status finish(gr_trainer *t)
 {
     if (!t->has_scores && t->size[GR_SPLIT_VALID] > 0) /* nothing was left to train */
         GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_VALID, &t->scores));
+    if (t->stopped_by != 0)
+        return stop(t, t->stopped_by);
     GR_TRY(gr_trainer_finish_saves(t));
     say_done(t);
     GR_TRY(gr_trainer_sum_up_skips(t));
@@ -415,21 +459,23 @@ static gr_status finish(gr_trainer *t)
 gr_status gr_trainer_run(gr_trainer *t, int *signal)
 {
     gr_pace_now now = now_of(t);
+    gr_status st;
 
     GR_TRY(gr_trainer_seek(t));
     gr_pace_begin(&t->pace, &now, t->at);
     *signal = 0;
-    while (t->at < t->end && *signal == 0) {
+    t->heeds_stops = true;
+    GR_TRY(make_up(t));
+    while (t->at < t->end && *signal == 0 && t->stopped_by == 0) {
         GR_TRY(step_and_after(t));
-        GR_TRY(gr_trainer_agree_to_stop(t, signal));
+        if (t->stopped_by == 0)
+            GR_TRY(gr_trainer_agree_to_stop(t, signal));
     }
-    if (*signal != 0 && t->at < t->end) {
-        GR_TRY(stop(t, *signal));
-        *signal = 0;
-        return GR_OK;
-    }
-    *signal = 0;
-    return finish(t);
+    if (t->stopped_by == 0 && t->at < t->end)
+        t->stopped_by = *signal;
+    st = t->stopped_by != 0 ? stop(t, t->stopped_by) : finish(t);
+    *signal = st == GR_ERR_STOPPED ? t->stopped_by : 0;
+    return st;
 }
 
 gr_status gr_train(const gr_command *c, int *signal)

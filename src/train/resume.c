@@ -284,8 +284,10 @@ static gr_status take_texts(gr_trainer *t)
 {
     const char *judge = gr_snapshot_get(t->resumed, GR_KEY_JUDGE);
     const char *wandb = gr_snapshot_get(t->resumed, GR_KEY_WANDB);
+    const char *owes = gr_snapshot_get(t->resumed, GR_KEY_OWES); /* older ones have none */
 
     GR_TRY(take_place(t));
+    t->owes_eval = owes && strcmp(owes, GR_OWES_EVAL) == 0;
     if (wandb && gr_trainer_writes(t) && t->goes_on) {
         t->wandb_id = gr_arena_strdup(t->arena, wandb);
         if (!t->wandb_id)

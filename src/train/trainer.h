@@ -102,6 +102,9 @@ typedef struct gr_trainer {
     double lr;             /* of the latest step */
     const char *stop_path; /* rank 0: a file here asks to stop; NULL: none */
     int64_t looked_at_ns;  /* rank 0: when it last looked for the file STOP */
+    bool heeds_stops;      /* a request to stop ends a validation, too */
+    int stopped_by;        /* what ended one before its end, on all ranks alike; 0: nothing */
+    bool owes_eval;        /* the evaluation of step `at` was left, and comes first in a resume */
     size_t memory_total;   /* bytes that a training step needs on this rank */
     size_t memory_free;    /* of the device, for this rank */
     gr_check_report
@@ -207,8 +210,8 @@ void gr_trainer_resume_command(const gr_trainer *t, int64_t epochs, gr_text *out
 /* evaluate.c */
 gr_status gr_trainer_open_eval(gr_trainer *t) GR_MUST_CHECK;
 void gr_trainer_close_eval(gr_trainer *t);
-gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split,
-                              gr_scores *out) GR_MUST_CHECK; /* collective */
+/* Collective. With t->stopped_by it was left, and *out is as before. */
+gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out) GR_MUST_CHECK;
 /* This rank's share of a split, to the recipe's predict(). Collective: *n_samples of all ranks. */
 gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction *out,
                                    int64_t *n_samples) GR_MUST_CHECK;
@@ -245,6 +248,8 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss) GR_MUST_CHECK;
  * latest loss was not finite and the run must end. */
 #define GR_STOP_FILE 1000 /* instead of a signal's number */
 gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal) GR_MUST_CHECK;
+/* loop.c: the same without a look at losses; *most becomes the greatest of the ranks'. */
+gr_status gr_trainer_agree_on_signal(gr_trainer *t, int *signal, int64_t *most) GR_MUST_CHECK;
 /* loop.c: collective. *signal as gr_train() says. */
 gr_status gr_trainer_run(gr_trainer *t, int *signal) GR_MUST_CHECK;
 

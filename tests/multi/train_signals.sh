@@ -101,6 +101,36 @@ grep -q 'gradrun: rank 1 .*signal 9' killed.log || fail "gradrun does not name r
 (launch killed --resume last --max_steps 400 --progress plain) || fail "resume after SIGKILL"
 cmp "whole/$last" "killed/$last" || fail "other bits after SIGKILL"
 
+# In the middle of a long validation: it is left at once, without scores, and comes first in a
+# resume; best model, plateau and bits are those of an unbroken run. By a signal, then by a file.
+long=(--device cpu --n_train 64 --n_eval 40000 --valid_batch_size 1 --batch_size 8 --epochs 2
+    --max_steps 8 --lr_schedule plateau --lr_patience 0 --val_interval 4 --progress plain)
+(launch long "${long[@]}") || fail "unbroken run with long validations"
+for how in signal file; do
+    for _ in 1 2 3 4 5; do # a busy machine may be late
+        rm -rf left left.log
+        launch left "${long[@]}" &
+        pid=$!
+        wait_for ' step 4/4' left.log
+        rc=0
+        if [ $how = signal ]; then kill -TERM "$pid"; else touch left/STOP; fi
+        wait "$pid" || rc=$?
+        ! grep -q validation.loss left.log || continue
+        break
+    done
+    [ "$rc" = "$([ $how = signal ] && echo 143 || echo 0)" ] || fail "exit code $rc: validation left"
+    grep -q 'after step 4 of 8; the state is saved' left.log || fail "no stop in a validation"
+    grep -q '^The validation was left; it comes first' left.log || fail "no word of the validation"
+    ! grep -q val_loss left/metrics.jsonl || fail "scores of half a validation"
+    [ ! -e left/checkpoints/best_model.safetensors ] || fail "half a validation was the best"
+    (launch left --resume last --max_steps 8 --progress plain) || fail "resume after a validation left"
+    cmp "long/$last" "left/$last" || fail "other bits after a validation was left ($how)"
+    cmp {long,left}/checkpoints/best_model.safetensors || fail "another best model"
+    diff <(grep -o '"step": *[0-9]*,.*val_loss[^,]*' long/metrics.jsonl | sed 's/"time[^,]*,//') \
+        <(grep -o '"step": *[0-9]*,.*val_loss[^,]*' left/metrics.jsonl | sed 's/"time[^,]*,//') ||
+        fail "other validations"
+done
+
 # Told to stop before its first step after a resume: nothing new to save, on any rank.
 launch early "${settings[@]}" --max_steps 30 &
 wait $! || fail early
