@@ -159,6 +159,18 @@ gr_status gr_run_of_file(gr_arena *arena, const char *file, const char **out)
     return GR_OK;
 }
 
+/* The run whose "RUN/checkpoints" the folder is; NULL: none. */
+static gr_status run_of_folder(gr_arena *arena, const char *folder, const char **out)
+{
+    int n = (int)strlen(folder);
+    const char *file;
+
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    file = n == 1 && *folder == '.' ? "x" : gr_arena_printf(arena, "%.*s/x", n, folder);
+    return file ? gr_run_of_file(arena, file, out) : GR_ERR_NOMEM;
+}
+
 bool gr_run_has_best(const char *folder)
 {
     static const char *const names[] = { "best_model.safetensors", "best_model.pt" };
@@ -195,6 +207,7 @@ static gr_status plan_path(gr_trainer *t, const char *own, const char *path)
         run = path;
     } else if (gr_ckpt_count(path) > 0) {
         t->source.folder = path;
+        GR_TRY(run_of_folder(t->arena, path, &run));
     } else {
         return no_checkpoint(t, path);
     }

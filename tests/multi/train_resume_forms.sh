@@ -21,15 +21,17 @@ same() { cmp "$1/checkpoints/$3" "$2/checkpoints/$3" || fail "$1 and $2 differ i
 train whole --output_dir whole "${small[@]}" --save_every 6 --save_epochs 1 --keep 0
 ls whole/checkpoints | diff - <(printf '%s\n' best_model.safetensors checkpoint_epoch_{1,2,3}.safetensors \
     checkpoint_step_{12,18,24,6}.safetensors last.safetensors) || fail "names of checkpoints"
-for form in run file last auto; do
+for form in run file folder last auto; do
     train "$form" --output_dir "$form" "${small[@]}" --save_every 6 --save_epochs 1 --keep 0 --max_steps 13
 done
 train run --resume run
 train file --resume file/checkpoints/last.safetensors
+train folder --resume folder/checkpoints/
 train last --output_dir last --resume last
 train auto --output_dir auto --resume auto
-for form in run file last auto; do
-    says "$form" "Resumed at step 13 from $form/checkpoints/last.safetensors"
+[ ! -e runs ] || fail "--resume RUN/checkpoints began another run"
+for form in run file folder last auto; do
+    says "$form" "Resumed at step 13 from $form/checkpoints/*last.safetensors"
     same whole "$form" last.safetensors
     same whole "$form" checkpoint_step_18.safetensors
 done
@@ -41,6 +43,11 @@ says fresh 'There is no checkpoint to resume from: the run begins'
 same whole fresh checkpoint_epoch_1.safetensors
 train nameless --resume auto "${small[@]}" --max_steps 2
 says nameless 'the run begins; name it by --output_dir or --run_id'
+
+cp -r run inside && cd inside/checkpoints
+"$gradus" train shapes --resume . --epochs 4 >../../inside.log 2>&1 || fail "--resume . in checkpoints/"
+cd ../..
+grep -q '^epoch 4/4' inside.log && [ ! -e inside/checkpoints/runs ] || fail "--resume . began another run"
 
 # From another run into a new one, which leaves the other alone.
 before=$(cat run/checkpoints/* | cksum)
