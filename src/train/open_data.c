@@ -16,28 +16,30 @@
 #include <unistd.h>
 
 /* A step takes whole batches, but for an epoch's last: otherwise it would learn from fewer
- * samples than it says. */
+ * samples than it says. Real samples: those that pad the order to give every rank as many are the
+ * same again. */
 static gr_status check_batch(const gr_trainer *t)
 {
-    int64_t a = t->o.accumulate, count = t->n_mine;
+    int64_t a = t->o.accumulate, n = t->size[GR_SPLIT_TRAIN], most = n / t->n_ranks / a;
 
-    if (t->size[GR_SPLIT_TRAIN] < t->n_ranks)
+    if (n < t->n_ranks)
         return gr_fail(GR_ERR_ARG,
                        "there are %" PRId64 " training samples for %d ranks; use at most %" PRId64
                        " ranks, or more samples",
-                       t->size[GR_SPLIT_TRAIN], t->n_ranks, t->size[GR_SPLIT_TRAIN]);
-    if (count < a)
+                       n, t->n_ranks, n);
+    if (most < 1)
         return gr_fail(GR_ERR_ARG,
-                       "an epoch has no step: %" PRId64 " samples are %" PRId64
-                       " per rank, too few for %" PRId64 " micro-steps",
-                       t->size[GR_SPLIT_TRAIN], count, a);
-    if (t->o.batch_size > count / a)
+                       "an epoch has no step: %" PRId64 " samples on %d rank%s are %" PRId64
+                       " each, too few for %" PRId64 " micro-steps; the most "
+                       "grad_accumulation_steps that work are %" PRId64,
+                       n, t->n_ranks, gr_plural(t->n_ranks), n / t->n_ranks, a, n / t->n_ranks);
+    if (t->o.batch_size > most)
         return gr_fail(GR_ERR_ARG,
                        "a step takes batch_size %" PRId64 " x %d rank%s x %" PRId64
                        " accumulation = %" PRId64 " samples, and an epoch has %" PRId64
                        "; the largest batch_size that works is %" PRId64,
                        t->o.batch_size, t->n_ranks, gr_plural(t->n_ranks), a,
-                       t->o.batch_size * t->n_ranks * a, t->size[GR_SPLIT_TRAIN], count / a);
+                       t->o.batch_size * t->n_ranks * a, n, most);
     return GR_OK;
 }
 

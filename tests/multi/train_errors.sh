@@ -38,6 +38,14 @@ largest batch_size that works is 24000" "$gradus" train shapes --output_dir b --
 refused 2 "33 x 2 ranks x 2 accumulation = 132 .* works is 25" "$GR_BIN/gradrun" \
     --nproc-per-node 2 "$gradus" train shapes --output_dir b --n_train 100 --batch_size 33 \
     --accumulate 2
+# Samples that pad the order are no samples: 9 on 4 ranks are 2 each, though every rank takes 3.
+refused 2 "3 x 4 ranks x 1 accumulation = 12 samples, and an epoch has 9; .* works is 2" \
+    "$GR_BIN/gradrun" --nproc-per-node 4 "$gradus" train shapes --output_dir b --n_train 9 --batch_size 3
+refused 0 "^Done after 2 steps" "$GR_BIN/gradrun" --nproc-per-node 4 "$gradus" train shapes --device cpu \
+    --output_dir padded --n_train 9 --n_eval 8 --batch_size 2 --epochs 1
+refused 2 "9 samples on 2 ranks are 4 each, too few for 5 micro-steps; .* work are 4" \
+    "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train shapes --output_dir b --n_train 9 \
+    --batch_size 1 --accumulate 5
 refused 1 "cannot open 'nothing'.*without --resume" "$gradus" train shapes --resume best \
     --output_dir nothing
 refused 1 "cannot open 'nothing'.*a file, the folder of a run, last, best or auto" "$gradus" train \
