@@ -258,11 +258,8 @@ static gr_status put_env(gr_settings *s)
         gr_origin from = { .kind = GR_FROM_ENV };
         const char *word = find_env(s->arena, gr_rows[i].env, &from.name);
 
-        if (!word)
-            continue;
-        if (gr_rows[i].use & GR_USE_BELOW) /* who uses it reads the variable itself */
-            word = gr_rows[i].key.preset;
-        GR_TRY(gr_settings_put_word(s, &(gr_way){ .slot = i }, word, &from));
+        if (word)
+            GR_TRY(gr_settings_put_word(s, &(gr_way){ .slot = i }, word, &from));
     }
     return GR_OK;
 }

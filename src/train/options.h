@@ -121,7 +121,8 @@ typedef struct gr_train_options {
     int64_t master_port, nproc; /* 0: not given */
     int group;                  /* gr_group_kind */
     const char *comm;           /* transport; NULL: chosen */
-    int64_t threads, timeout_s;
+    int64_t threads;
+    double timeout_s;
     int64_t bucket_bytes, first_bucket_bytes;
     int grad_dtype; /* gr_wire_dtype */
     bool sync_bn;
@@ -197,6 +198,8 @@ void gr_train_options_mark_found(gr_train_options *o, const char *names);
 void gr_train_options_help(const gr_train_options *o, gr_text *out);
 /* `gradus help keys`: every name that is understood, and what it means. */
 void gr_train_options_keys(const gr_train_options *o, gr_text *out);
+/* The same of the names that the recipe of *o adds. */
+void gr_train_options_own_keys(const gr_train_options *o, gr_text *out);
 /* The settings that have `word` in one of their names: the trainer's, or the recipe's own.
  * Returns how many. */
 int gr_train_options_like(const gr_train_options *o, const char *word, bool recipe, gr_text *out);

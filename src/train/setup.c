@@ -46,6 +46,16 @@ done:
     return st;
 }
 
+/* As the group says it where it reads the variables itself. */
+static void tell_timeout(const gr_trainer *t)
+{
+    const gr_origin *from = &gr_settings_slot(t->o.settings, "ddp.timeout")->origin;
+
+    if (from->kind == GR_FROM_ENV && strcmp(from->name, "GR_TIMEOUT") != 0)
+        gr_log(COMM, INFO, "%s is taken as the timeout, %.6g s; GR_TIMEOUT is its own name",
+               from->name, t->o.timeout_s);
+}
+
 static gr_status join_group(gr_trainer *t)
 {
     gr_pg_config config = GR_PG_CONFIG_INIT;
@@ -55,8 +65,8 @@ static gr_status join_group(gr_trainer *t)
     GR_TRY(gr_log_setup(job.rank));
     if (t->o.log_level != GR_LOG_LEVEL_AUTO)
         gr_log_set_level((gr_log_level)(t->o.log_level - 1));
-    config.timeout_ms =
-        (int)(t->o.timeout_s * 1000 > 2000000000 ? 2000000000 : t->o.timeout_s * 1000);
+    tell_timeout(t);
+    config.timeout_ms = (int)(t->o.timeout_s * 1000); /* at most 1e9: see the table */
     config.transport = t->o.comm;
     GR_TRY(gr_pg_create(&t->pg, &config));
     t->rank = gr_pg_rank(t->pg);

@@ -38,8 +38,6 @@ static void test_table(void)
         }
         if (r->use & GR_USE_FIXED) /* what may not change has to be known later */
             GR_CHECK(r->use & GR_USE_SAVED);
-        if (r->use & GR_USE_BELOW)
-            GR_CHECK(r->env && r->key.preset);
     }
     for (const gr_alias *a = gr_trainer_names.aliases; a->name; a++) {
         GR_CHECK(gr_row_find(a->key));

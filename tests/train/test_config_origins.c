@@ -29,6 +29,20 @@ static void check_origin(const char *name, const char *want)
     gr_text_fini(&t);
 }
 
+/* The file of a run says what the run had, also from the environment. */
+static void check_yaml_of_env(void)
+{
+    gr_text t = GR_TEXT_INIT;
+
+    setenv("GR_THREADS", "2", 1);
+    GR_CHECK_OK(config_parse(""));
+    gr_train_options_record(o, GR_RECORD_YAML, &t);
+    GR_CHECK(strstr(gr_text_str(&t), "\n  timeout: 7.5\n"));
+    GR_CHECK(strstr(gr_text_str(&t), "\n  threads: 2\n"));
+    gr_text_fini(&t);
+    unsetenv("GR_THREADS");
+}
+
 static void test_precedence(void)
 {
     setenv("WANDB_PROJECT", "env", 1);
@@ -40,7 +54,7 @@ static void test_precedence(void)
     GR_CHECK_STR(o->wandb_entity, "file");
     GR_CHECK_EQ(o->epochs, 7);
     GR_CHECK_EQ(o->batch_size, 16);
-    GR_CHECK_EQ(o->timeout_s, 0); /* the group reads GR_TIMEOUT itself */
+    GR_CHECK_NEAR(o->timeout_s, 7.5, 0);
     GR_CHECK_EQ(o->wandb_mode, GR_WANDB_ONLINE);
     check_origin("wandb_project", "environment variable WANDB_PROJECT");
     check_origin("wandb.entity", "test_config.yaml:1");
@@ -49,8 +63,9 @@ static void test_precedence(void)
     check_origin("keep", "default");
     GR_CHECK_OK(config_parse("--wandb-project flag --timeout 3"));
     GR_CHECK_STR(o->wandb_project, "flag");
-    GR_CHECK_EQ(o->timeout_s, 3);
+    GR_CHECK_NEAR(o->timeout_s, 3, 0);
     unsetenv("WANDB_PROJECT");
+    check_yaml_of_env();
     setenv("WANDB_MODE", "sideways", 1);
     GR_CHECK_FAILS(
         config_parse(""), GR_ERR_ARG,

@@ -15,7 +15,6 @@
 #define LOCAL     GR_USE_LOCAL
 #define HIDDEN    GR_USE_HIDDEN
 #define EMPTY     GR_USE_EMPTY
-#define BELOW     GR_USE_BELOW
 #define MANY      1e15
 
 #define INT(name, preset, min, max, help)                    \
@@ -245,10 +244,10 @@ const gr_row gr_rows[] = {
     { CHOICE("ddp.group", "auto", "auto|nccl|ipc", "exchange between GPUs"), "group", NULL, NULL, AT(group), 0 },
     { TEXT("ddp.comm", NULL, "transport between CPUs: shm, tcp, hosts or mpi; default: chosen"),
       "comm", "NAME", "GR_COMM", AT(comm), 0 },
-    { INT("ddp.timeout", "0", 0, 1e6, "longest wait for another rank, seconds; 0: 300"),
-      "timeout", "N", "GR_TIMEOUT|NCCL_TIMEOUT|TORCH_DISTRIBUTED_TIMEOUT", AT(timeout_s), LOCAL | BELOW },
+    { F64("ddp.timeout", "0", 0, 1e6, "longest wait for another rank, seconds; 0: 300"),
+      "timeout", "X", "GR_TIMEOUT|NCCL_TIMEOUT|TORCH_DISTRIBUTED_TIMEOUT", AT(timeout_s), LOCAL },
     { INT("ddp.threads", "0", 0, 1024, "of a rank on the CPU; 0: 1"),
-      "threads", "N", "GR_THREADS", AT(threads), LOCAL | BELOW },
+      "threads", "N", "GR_THREADS", AT(threads), LOCAL },
     { OTHER(GR_KEY_BYTES, "ddp.bucket", "25MiB", "largest bucket of gradients"),
       "bucket", "SIZE", NULL, AT(bucket_bytes), SAVED },
     { OTHER(GR_KEY_BYTES, "ddp.first_bucket", "1MiB", "and of the first one"),

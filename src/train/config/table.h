@@ -14,8 +14,7 @@ enum {
     GR_USE_FIXED = 2,  /* may not change when a run goes on */
     GR_USE_LOCAL = 4,  /* a rank's own business: not compared */
     GR_USE_HIDDEN = 8, /* in no record: it acts on others, or says where they come from */
-    GR_USE_EMPTY = 16, /* an empty text stands for none */
-    GR_USE_BELOW = 32  /* who uses the value reads the variable itself when it has the preset */
+    GR_USE_EMPTY = 16  /* an empty text stands for none */
 };
 
 #define GR_NO_FIELD ((size_t)-1)
