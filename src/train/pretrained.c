@@ -23,18 +23,29 @@ static bool begins(const char *name, const char *head)
     return strncmp(name, head, strlen(head)) == 0;
 }
 
-/* "from=to,from=to": the first `from` that a name begins with is replaced. Appends it. */
-static void map_name(const char *name, const char *map, gr_text *out)
+/* "from=to,from=to": the first whose `from` a name begins with; NULL: none. */
+static const char *rule_of(const char *name, const char *map)
 {
     while (map && *map) {
         size_t n = strcspn(map, ","), from = strcspn(map, "=");
 
-        if (from < n && strncmp(name, map, from) == 0) {
-            gr_text_addn(out, map + from + 1, n - from - 1);
-            gr_text_add(out, name + from);
-            return;
-        }
+        if (from < n && strncmp(name, map, from) == 0)
+            return map;
         map += n + (map[n] == ',');
+    }
+    return NULL;
+}
+
+/* Appends the name with its beginning replaced. */
+static void map_name(const char *name, const char *map, gr_text *out)
+{
+    const char *rule = rule_of(name, map);
+
+    if (rule) {
+        size_t n = strcspn(rule, ","), from = strcspn(rule, "=");
+
+        gr_text_addn(out, rule + from + 1, n - from - 1);
+        name += from;
     }
     gr_text_add(out, name);
 }
@@ -111,6 +122,7 @@ void gr_pretrained_fini(gr_pretrained *p)
     gr_text_fini(&p->missing);
     gr_text_fini(&p->misfits);
     gr_text_fini(&p->unexpected);
+    gr_text_fini(&p->idle);
 }
 
 /* ---- matching ---- */
@@ -161,6 +173,31 @@ done:
     return st;
 }
 
+/* Rules that changed nothing: mostly slips, or a file of another making. */
+static gr_status find_idle(gr_pretrained *p, const gr_snapshot *model, const char *map)
+{
+    gr_status st = GR_OK;
+
+    while (map && *map && st == GR_OK) {
+        size_t n = strcspn(map, ",");
+        gr_text rule = GR_TEXT_INIT;
+        bool is_used = false;
+
+        gr_text_addn(&rule, map, n);
+        for (int i = 0; i < gr_snapshot_count(model) && !is_used; i++) {
+            const gr_named *t = gr_snapshot_at(model, i);
+
+            is_used = is_model(t) && rule_of(t->name, gr_text_str(&rule));
+        }
+        st = gr_text_status(&rule);
+        if (!is_used)
+            add_name(&p->idle, &p->n_idle, gr_text_str(&rule));
+        gr_text_fini(&rule);
+        map += n + (map[n] == ',');
+    }
+    return st;
+}
+
 static gr_status match(gr_pretrained *p, const gr_snapshot *from, const gr_snapshot *state)
 {
     for (int i = 0; i < gr_snapshot_count(state); i++) {
@@ -192,11 +229,12 @@ gr_status gr_pretrained_apply(gr_pretrained *p, const gr_snapshot *file, const c
     gr_snapshot *model = NULL, *renamed = NULL;
     gr_status st;
 
-    *p = (gr_pretrained){ .missing = GR_TEXT_INIT, .misfits = GR_TEXT_INIT };
+    *p = (gr_pretrained){ .missing = GR_TEXT_INIT, .misfits = GR_TEXT_INIT, .idle = GR_TEXT_INIT };
     GR_TRY_GOTO(st, check_map(map), done);
     GR_TRY_GOTO(st, gr_ckpt_strip(file, NULL, &model), done);
     GR_TRY_GOTO(st, gr_snapshot_create(&renamed), done);
     GR_TRY_GOTO(st, rename_all(model, map, renamed), done);
+    GR_TRY_GOTO(st, find_idle(p, model, map), done);
     GR_TRY_GOTO(st, match(p, renamed, state), done);
     if (p->n_taken == 0)
         st = gr_fail(GR_ERR_ARG,
@@ -223,6 +261,9 @@ static void report(gr_trainer *t, const gr_pretrained *p)
     if (p->n_misfits > 0)
         gr_trainer_note(t, "    of another shape or type, so as drawn (%d): %s", p->n_misfits,
                         gr_text_str(&p->misfits));
+    if (p->n_idle > 0)
+        gr_trainer_note(t, "    of --pretrained_map, no name in the file begins so (%d): %s",
+                        p->n_idle, gr_text_str(&p->idle));
     if (p->n_unexpected > 0)
         gr_trainer_note(t, "    in the file and not in the model (%d): %s", p->n_unexpected,
                         gr_text_str(&p->unexpected));

@@ -9,7 +9,8 @@
 typedef struct gr_pretrained {
     int n_wanted, n_taken; /* tensors of the model, and those that the file gave */
     int n_missing, n_misfits, n_unexpected;
-    gr_text missing, misfits, unexpected; /* owned */
+    int n_idle;                                 /* rules of the map that no name begins with */
+    gr_text missing, misfits, unexpected, idle; /* owned */
 } gr_pretrained;
 
 /*

@@ -23,9 +23,10 @@ train first --output_dir first "${small[@]}" --checkpoint_format both --max_step
 "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train shapes --output_dir pre "${small[@]}" --pretrained first/checkpoints/best_model.safetensors >pre.log 2>&1 || fail pre
 says pre 'Pretrained: 6 of 6 tensors from first/checkpoints/best_model.safetensors'
 train map --output_dir map "${small[@]}" --pretrained first/checkpoints/last.pt \
-    --pretrained_map 'fc1.=old.,fc2.=fc2.'
+    --pretrained_map 'fc1.=old.,fc2.=fc2.,fcc.=fc2.'
 says map 'Pretrained: 4 of 6 tensors'
 says map "not in the file, so as drawn (2): fc1.weight, fc1.bias"
+says map "of --pretrained_map, no name in the file begins so (1): fcc.=fc2."
 says map "in the file and not in the model (2): old.weight, old.bias"
 rc=0
 "$gradus" train shapes --output_dir none "${small[@]}" --pretrained first/checkpoints/last.pt \

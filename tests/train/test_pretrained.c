@@ -60,6 +60,8 @@ static void test_names(void)
     GR_CHECK_STR(gr_text_str(&p.misfits), "head.w (f32 [5], here f32 [3])");
     GR_CHECK_EQ(p.n_unexpected, 1);
     GR_CHECK_STR(gr_text_str(&p.unexpected), "extra");
+    GR_CHECK_EQ(p.n_idle, 1);
+    GR_CHECK_STR(gr_text_str(&p.idle), "none.=x.");
     GR_CHECK_NEAR(at(state, "encoder.w", 3), 13, 0);
     GR_CHECK_NEAR(at(state, "encoder.b", 1), 1.5, 0);
     GR_CHECK_NEAR(at(state, "ema.encoder.w", 3), 13, 0); /* begins as the parameter */
