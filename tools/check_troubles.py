@@ -17,6 +17,17 @@ LATER = {
 }
 
 
+IN_C = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+IN_SCRIPT = re.compile(r'(?:^|(?<=\s))#[^\n]*|^"""[^"]*"""', re.MULTILINE)
+
+
+def comments(text, suffix):
+    """What a file says in comments; a P1 in its code or its strings is something else."""
+    is_script = suffix in (".sh", ".py")
+    found = (IN_SCRIPT if is_script else IN_C).findall(text)
+    return "\n".join(c for c in found if is_script or not c.startswith('"'))
+
+
 def named(texts):
     """The numbers that the texts name."""
     return {int(n) for text in texts for n in re.findall(r"\bP(\d{1,2})\b", text)}
@@ -34,7 +45,7 @@ def complaints(texts):
 def read(folder):
     for path in sorted(pathlib.Path(folder, "tests").rglob("*")):
         if path.suffix in (".c", ".h", ".sh", ".py", ".cu"):
-            yield path.read_text(encoding="utf-8", errors="replace")
+            yield comments(path.read_text(encoding="utf-8", errors="replace"), path.suffix)
 
 
 def self_test():
@@ -43,6 +54,9 @@ def self_test():
     assert complaints([every.replace("P44", "")]) == ["P44 is named by no test"]
     assert complaints([every.replace("P4 ", "P40 ")]) == ["P4 is named by no test"]
     assert len(complaints([every, "P8"])) == 1
+    source = 'x = P1; /* P2,\n P3 */ f("P4 // P5 \\" P6"); // P7\n"/*" P8 "*/" // "P9"\n'
+    assert named([comments(source, ".c")]) == {2, 3, 7, 9}
+    assert named([comments("x=P1 # P2\n#P3\n\"$P4#P5\"", ".sh")]) == {2, 3}
 
 
 def main():
