@@ -29,6 +29,16 @@ void gr_progress_time(double s, gr_text *out)
         gr_text_addf(out, "%d:%02d", (int)(t / 60), (int)(t % 60));
 }
 
+/* What is neither waiting for data nor exchange is computing; the three add up to 100. */
+static void add_shares(const gr_progress_view *v, gr_text *out)
+{
+    int data = (int)lround(100 * v->data), exchange = (int)lround(100 * v->exchange);
+    int compute = 100 - data - exchange;
+
+    gr_text_addf(out, "  data %d%% compute %d%% exchange %d%%", data, compute > 0 ? compute : 0,
+                 exchange);
+}
+
 void gr_progress_format(const gr_progress_view *v, gr_text *out)
 {
     gr_text_addf(out, "epoch %" PRId64 "/%" PRId64 "  step %" PRId64 "/%" PRId64, v->epoch,
@@ -39,7 +49,7 @@ void gr_progress_format(const gr_progress_view *v, gr_text *out)
     gr_text_add(out, "  ETA ");
     gr_progress_time(v->left_s, out);
     if (v->samples_per_s > 0)
-        gr_text_addf(out, "  data %.0f%%  exchange %.0f%%", 100 * v->data, 100 * v->exchange);
+        add_shares(v, out);
     if (v->n_skipped > 0)
         gr_text_addf(out, "  skipped %" PRId64, v->n_skipped);
     if (v->scale > 0)

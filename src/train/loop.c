@@ -166,6 +166,7 @@ static void write_record(gr_trainer *t)
     gr_track_f64(&r, "lr", t->lr);
     gr_track_f64(&r, "samples_per_s", p->samples_per_s);
     gr_track_f64(&r, "data_share", p->data);
+    gr_track_f64(&r, "compute_share", gr_pace_compute(p));
     gr_track_f64(&r, "exchange_share", p->exchange);
     if (!isnan(t->stats.grad_norm))
         gr_track_f64(&r, "grad_norm", t->stats.grad_norm);
@@ -218,11 +219,24 @@ static void judge(gr_trainer *t)
                        gr_trainer_lr(t, t->at));
     if (!gr_judge_gives_up(j) || t->at >= t->end)
         return;
-    gr_trainer_say(t,
-                   "%s has not improved in %" PRId64 " evaluations: the run ends here. The best, "
-                   "%g, was at step %" PRId64 ".",
-                   j->name, j->n_bad, j->best, j->best_step);
     t->end = t->at;
+    t->gives_up = true;
+}
+
+/* Behind the line of the evaluation, which may be the best one: by less than min_delta. */
+static void say_gives_up(gr_trainer *t)
+{
+    const gr_judge *j = &t->judge;
+    char by[48] = "";
+
+    if (!t->gives_up)
+        return;
+    if (j->min_delta > 0)
+        snprintf(by, sizeof(by), " by min_delta %g", j->min_delta);
+    gr_trainer_say(t,
+                   "%s has not improved%s in %" PRId64 " evaluations: the run ends here. The best, "
+                   "%g, was at step %" PRId64 ".",
+                   j->name, by, j->n_bad, j->best, j->best_step);
 }
 
 static gr_status evaluate(gr_trainer *t)
@@ -248,6 +262,7 @@ static gr_status evaluate(gr_trainer *t)
     gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": %s%s", epoch, t->o.epochs, gr_text_str(&text),
                    t->is_best ? " (best)" : "");
     gr_text_fini(&text);
+    say_gives_up(t);
     return GR_OK;
 }
 

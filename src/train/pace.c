@@ -40,6 +40,13 @@ void gr_pace_measure(gr_pace *p, const gr_pace_now *now)
     p->mark = *now;
 }
 
+double gr_pace_compute(const gr_pace *p)
+{
+    double rest = 1 - p->data - p->exchange;
+
+    return rest > 0 ? rest : 0;
+}
+
 double gr_pace_data(const gr_pace *p)
 {
     return share(p->sum.data_ns, p->sum.ns);

@@ -37,6 +37,9 @@ void gr_pace_mark(gr_pace *p, const gr_pace_now *now);
 /* A window ends, and the next one begins. */
 void gr_pace_measure(gr_pace *p, const gr_pace_now *now);
 
+/* What is left of the latest window: computing. */
+double gr_pace_compute(const gr_pace *p);
+
 /* Shares of all windows. */
 double gr_pace_data(const gr_pace *p);
 double gr_pace_exchange(const gr_pace *p);

@@ -97,6 +97,7 @@ typedef struct gr_trainer {
     gr_scores scores; /* of the latest evaluation */
     bool has_scores;
     gr_judge judge;        /* of the evaluations */
+    bool gives_up;         /* early stopping: the run ends with the latest evaluation */
     bool is_best;          /* the latest evaluation is the best so far */
     gr_step_stats stats;   /* rank 0: as of the latest record */
     double lr;             /* of the latest step */

@@ -27,6 +27,8 @@ for ranks in 1 2 3 4; do
     steps=$(((steps + 7) / 8))
     says "lr$ranks" "Done after $((2 * steps)) steps"
     says "lr$ranks" "warm-up $((2 * steps)) steps"
+    [ "$(grep -c '"data_share": .*"compute_share": .*"exchange_share": ' "lr$ranks/metrics.jsonl")" = \
+        $((2 * steps)) ] || fail "shares of time of $ranks"
     [ "$(grep -c grad_norm "lr$ranks/metrics.jsonl")" = $((2 * steps)) ] || fail "norms of $ranks"
 done
 # Loader threads: 4, at most the rank's cores; or as many as are asked for.
@@ -66,7 +68,9 @@ says skipped "^4 of 4 steps skipped: their gradients were not finite"
 for ranks in 1 3; do
     train "$ranks" "early$ranks" --n_train 96 --batch_size 8 --epochs 50 --patience 2 --min_delta 10 \
         --best_by loss || fail "early stop on $ranks"
-    says "early$ranks" "loss has not improved in 2 evaluations"
+    says "early$ranks" "loss has not improved by min_delta 10 in 2 evaluations"
+    # Behind the line that may call the same evaluation the best.
+    grep -A1 '^epoch 3/50: ' "early$ranks.log" | grep -q '^loss has not improved' || fail "order of lines"
     [ "$(grep -c '^epoch ' <(grep validation "early$ranks.log"))" = 3 ] || fail "not 3 evaluations"
 done
 timeout 300 "$gradus" train shapes --resume early1 >again.log 2>&1 || fail "resume of an ended run"

@@ -24,7 +24,7 @@ static const gr_progress_view view = { .epoch = 2,
                                        .exchange = 0.118 };
 #define LINE                                                                       \
     "epoch 2/8  step 40/187  loss 0.1235  lr 1.9e-03  51200 samples/s  ETA 0:12  " \
-    "data 3%  exchange 12%"
+    "data 3% compute 85% exchange 12%"
 #define CUT "epoch 2/8  step 40/187  loss 0.1235  lr 1.9e-03  51200 samples/s  ETA 0:12  dat"
 
 /* What show and clear write, as one string. */

@@ -13,6 +13,7 @@ static void check_windows(void)
     GR_CHECK_NEAR(p.samples_per_s, 500, 1e-9);
     GR_CHECK_NEAR(p.data, 0.25, 1e-9);
     GR_CHECK_NEAR(p.exchange, 0.1, 1e-9);
+    GR_CHECK_NEAR(gr_pace_compute(&p), 0.65, 1e-9);
     /* An evaluation is in no window. */
     gr_pace_mark(&p, &(gr_pace_now){ 9000000000, 250000000, 5000000000, 500 });
     gr_pace_measure(&p, &(gr_pace_now){ 10000000000, 250000000, 5000000000, 600 });
