@@ -104,6 +104,22 @@ static gr_status find_keys(const gr_command *c, const gr_recipe *recipe, const c
     return n > 0 ? gr_text_status(out) : no_such_key(c, recipe, word);
 }
 
+/* Names that recipes add to the trainer's. */
+static gr_status add_own_keys(const gr_command *c, gr_text *out)
+{
+    for (int i = 0; c->recipes[i]; i++) {
+        gr_train_options o;
+
+        if (c->recipes[i]->n_keys == 0)
+            continue;
+        GR_TRY(gr_train_options_init(&o, c->recipes[i]));
+        gr_text_addf(out, "\nOf recipe %s:\n", c->recipes[i]->name);
+        gr_train_options_own_keys(&o, out);
+        gr_train_options_fini(&o);
+    }
+    return GR_OK;
+}
+
 gr_status gr_keys_help(const gr_command *c, gr_text *out)
 {
     const gr_recipe *recipe = NULL;
@@ -120,5 +136,7 @@ gr_status gr_keys_help(const gr_command *c, gr_text *out)
     GR_TRY(gr_train_options_init(&o, recipe));
     gr_train_options_keys(&o, out);
     gr_train_options_fini(&o);
+    if (!recipe)
+        GR_TRY(add_own_keys(c, out));
     return gr_text_status(out);
 }

@@ -22,6 +22,9 @@ static void test_errors(void)
     gr_augment *a;
 
     check_refused("BLURR", NULL, 0, "transform 2, 'BLURR': there is no such operation; there are");
+    check_refused("resiz", NULL, 0,
+                  "there is no such operation; did you mean 'RESIZE'?; there are");
+    check_refused("XYZ", NULL, 0, "RESIZE, RANDOM_SCALE, CROP, RANDOM_CROP");
     check_refused("RESIZE", NULL, 0, "transform 2, 'RESIZE': 0 numbers; it takes [h, w] or [side]");
     check_refused("RESIZE", (double[]){ 1.5, 2 }, 2, "whole number of pixels");
     check_refused("HFLIP", (double[]){ 1.5 }, 1, "a probability is 0 to 1; it takes [p]");

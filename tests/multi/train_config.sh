@@ -64,6 +64,14 @@ printf 'recipe: shapes\nhuggingface:\n  token: hf_abcdef\n' >d.yaml
 refused 2 "d.yaml:3: 'huggingface.token': is a secret" "$gradus" -c d.yaml
 ! grep -q hf_abcdef out.txt || fail "the secret is shown"
 
+grep -v '^recipe' a.yaml >g.yaml
+refused 2 "'g.yaml' does not say what to train: write 'recipe: NAME' in it, or 'gradus train NAME --config \
+g.yaml'; the recipes are " "$gradus" -c g.yaml
+printf 'recipe: vision\ndataset:\n  name: folder\n' >h.yaml
+refused 2 "h.yaml:3: 'dataset.name': 'folder', and no training data are named: write 'dataset.root_dir: FOLDER'" \
+    "$gradus" train -c h.yaml
+refused 2 "flag '--dataset.name': 'idx', and no training data" "$gradus" train vision --dataset.name idx
+
 # Ranks that gradus starts itself, with the gradrun beside it; not a second time below it.
 refused 0 "World size: 2" "$gradus" train --config a.yaml --gpus 2 --output_dir gpus
 grep -q 'batch 16 x 2 ranks' out.txt || fail "not two ranks"
@@ -102,6 +110,9 @@ refused 2 "flag '--world_size': 3 ranks, but neither" "$gradus" train -c a.yaml 
 
 # What helps.
 refused 0 "^batchsize  *train.batch_size" "$gradus" help keys
+for name in data_path img_size data_dir; do
+    grep -Eq "^$name +[a-z]+\." out.txt || fail "help keys: no '$name' of a recipe"
+done
 refused 0 "^  --grad_accumulation_steps N .*\[1\]" "$gradus" help keys gradient-accum
 grep -q "^      train.grad_accumulation_steps, .*gradient_accumulation_steps" out.txt ||
     fail "no names of a setting"

@@ -65,6 +65,7 @@ static void refused(void)
         { "criterion: {type: ce, config: {weight: [1, 2]}}", "2 class weights for 10 classes" },
         { "criterion: {type: ce, wight: 2}", "not 'wight'" },
         { "metrics: [accuracy, speed]", "there is no metric 'speed'" },
+        { "metrics: [f1, accuracy, F1_score]", "'metrics': 'F1_score' is there twice" },
         { "metrics: [top11]", "k is from 1 to 10" },
         { "model: {name: unet}\nmetrics: [top2]", "not for masks" },
         { "model: {name: unet}\nmetrics: [auc]", "auc of masks" },
@@ -72,8 +73,12 @@ static void refused(void)
         { "postprocess: threshold", "for one logit" },
         { "transform: {HFLIP: [2]}", "transform 1, 'HFLIP': a probability" },
         { "transform: [TO_TENSOR, {BLURR: 3}]", "transform 2, 'BLURR': there is no such" },
+        { "transform:\n  - TO_TENSOR\n  - RESIZ: [8, 8]\n",
+          ":3: 'transform': transform 2, 'RESIZ': there is no such operation; did you mean "
+          "'RESIZE'?" },
+        { "transform:\n  TO_TENSOR:\n  HFLIPP: 0.5\n", ":3: 'transform': transform 2, 'HFLIPP'" },
         { "dataset: {name: pictures}", "dataset.name" },
-        { "dataset: {name: folder}", "give this path or dataset.root_dir" },
+        { "dataset: {name: folder}", "no training data are named" },
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

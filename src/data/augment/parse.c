@@ -1,6 +1,9 @@
 /* The list of operations as the user wrote it: names, numbers, and what is wrong with them. */
 #include "data/augment/augment_impl.h"
 
+#include "base/option.h"
+#include "base/text.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -207,6 +210,34 @@ static gr_status take_normalize(const gr_transform *t, gr_augment_list *out)
     return GR_OK;
 }
 
+static const char *const others[] = { "FILL",      "MASK_FILL",     "NORMALIZE",
+                                      "TO_TENSOR", "PIL_TO_TENSOR", "CONVERT_IMAGE_DTYPE" };
+#define N_OTHERS (int)(sizeof(others) / sizeof(others[0]))
+
+static gr_status no_such(const char *name)
+{
+    const char *names[N_ENTRIES + N_OTHERS + 1] = { NULL };
+    char upper[64] = "";
+    gr_text list = GR_TEXT_INIT;
+    const char *near;
+    gr_status st;
+
+    for (int i = 0; i < N_ENTRIES; i++)
+        names[i] = entries[i].name;
+    for (int i = 0; i < N_OTHERS; i++)
+        names[N_ENTRIES + i] = others[i];
+    for (int i = 0; names[i]; i++)
+        gr_text_addf(&list, "%s%s", i ? ", " : "", names[i]);
+    for (int i = 0; name[i] && i < (int)sizeof(upper) - 1; i++)
+        upper[i] = folded(name[i]);
+    near = gr_nearest(upper, names);
+    st = gr_fail(GR_ERR_ARG, "there is no such operation%s%s%s; there are %s",
+                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
+                 gr_text_str(&list));
+    gr_text_fini(&list);
+    return st;
+}
+
 /* What becomes of the numbers at the end. */
 typedef struct ending {
     bool to_tensor, pil_to_tensor;
@@ -225,11 +256,7 @@ static gr_status take_other(const gr_transform *t, gr_augment_list *out, fills *
     else if (is_called(t->name, "PIL_TO_TENSOR"))
         e->pil_to_tensor = true;
     else
-        return gr_fail(GR_ERR_ARG,
-                       "there is no such operation; there are RESIZE, RANDOM_SCALE, RANDOM_CROP, "
-                       "CENTER_CROP, RANDOM_RESIZED_CROP, HFLIP, VFLIP, ROTATION, GAUSSIAN_BLUR, "
-                       "COLOR_JITTER, INVERT, FILL, MASK_FILL, TO_TENSOR, PIL_TO_TENSOR, "
-                       "CONVERT_IMAGE_DTYPE, NORMALIZE");
+        return no_such(t->name);
     return GR_OK; /* numbers of these mean nothing: [true], [float32] */
 }
 

@@ -82,6 +82,23 @@ static gr_image_as image_as(const gr_vision *v)
     return v->model.channels == 1 ? GR_IMAGE_GRAY : GR_IMAGE_RGB;
 }
 
+/* At the setting that says most about the data. */
+static gr_status no_path(const gr_vision *v, const source *from, gr_split split)
+{
+    static const char *const words[] = { "training", "validation", "test", "prediction" };
+    static const char *const said[] = { "dataset.name", "dataset.train_path", "dataset.test_path" };
+    const char *at = from->path_key;
+
+    for (int i = 2; i >= 0; i--)
+        if (gr_settings_given(v->s, said[i]))
+            at = said[i];
+    return gr_settings_fail(v->s, at,
+                            "'%s', and no %s data are named: write 'dataset.root_dir: FOLDER' or "
+                            "'%s: PATH', or give --dataset.root_dir or --%s",
+                            gr_settings_text(v->s, at) ? gr_settings_text(v->s, at) : "",
+                            words[split], from->path_key, from->path_key);
+}
+
 /* Opens the part's own path, or its part of the root. */
 static gr_status open_whole(gr_vision *v, gr_split split, const gr_dataset *classes_of)
 {
@@ -97,8 +114,7 @@ static gr_status open_whole(gr_vision *v, gr_split split, const gr_dataset *clas
     c.split = path ? NULL : from->split;
     path = path ? path : gr_settings_text(v->s, "dataset.root_dir");
     if (!path)
-        return gr_settings_fail(v->s, from->path_key,
-                                "there are no such data; give this path or dataset.root_dir");
+        return no_path(v, from, split);
     if (!c.split && split != GR_SPLIT_PREDICT)
         GR_TRY_GOTO(st, resolve(v, path, &at), done);
     GR_TRY_GOTO(st, labels ? resolve(v, labels, &labels_at) : GR_OK, done);

@@ -138,8 +138,12 @@ gr_status gr_vision_metrics_read(gr_vision *v)
 
     v->metrics.n_matrix = v->n_classes;
     v->metrics.n_counts = (int64_t)v->n_classes * v->n_classes;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         GR_TRY(add_named(v, gr_settings_text_at(v->s, "metrics", i)));
+        if (v->metrics.n == i)
+            return gr_settings_fail(v->s, "metrics", "'%s' is there twice, by whatever name",
+                                    gr_settings_text_at(v->s, "metrics", i));
+    }
     for (int i = 0; n == 0 && i < 4; i++)
         if (usual[gr_vision_segments(&v->model)][i])
             GR_TRY(add_named(v, usual[gr_vision_segments(&v->model)][i]));

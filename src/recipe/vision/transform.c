@@ -15,6 +15,7 @@
 
 typedef struct list {
     gr_transform op[MAX_LIST];
+    const gr_tree *at[MAX_LIST]; /* where each stands */
     int n;
     double numbers[MAX_NUMBERS]; /* of all of them, one after the other */
     int n_numbers;
@@ -41,15 +42,16 @@ static gr_status add_numbers(list *l, const gr_tree *t)
     return GR_OK;
 }
 
-/* t: what stands behind the name; NULL: nothing. */
-static gr_status add_operation(list *l, const char *name, const gr_tree *t)
+/* t: what stands behind the name, or the name itself. */
+static gr_status add_operation(list *l, const char *name, const gr_tree *t, bool has_numbers)
 {
     gr_transform *op = &l->op[l->n];
 
     if (l->n == MAX_LIST)
         return gr_tree_fail(t, "more than %d transforms", MAX_LIST - 1);
     *op = (gr_transform){ .name = name, .numbers = l->numbers + l->n_numbers };
-    if (t)
+    l->at[l->n] = t;
+    if (has_numbers)
         GR_TRY(add_numbers(l, t));
     op->n_numbers = (int)(l->numbers + l->n_numbers - op->numbers);
     l->n++;
@@ -60,18 +62,34 @@ static gr_status add_operation(list *l, const char *name, const gr_tree *t)
 static gr_status add_all(list *l, const gr_tree *t)
 {
     if (gr_tree_text(t))
-        return add_operation(l, gr_tree_text(t), NULL);
+        return add_operation(l, gr_tree_text(t), t, false);
     for (int i = 0; i < gr_tree_count(t); i++) {
         const gr_tree *entry = gr_tree_at(t, i);
 
         if (gr_tree_kind(t) == GR_TREE_MAP)
-            GR_TRY(add_operation(l, gr_tree_key(t, i), entry));
+            GR_TRY(add_operation(l, gr_tree_key(t, i), entry, true));
         else if (gr_tree_text(entry))
-            GR_TRY(add_operation(l, gr_tree_text(entry), NULL));
+            GR_TRY(add_operation(l, gr_tree_text(entry), entry, false));
         else
             GR_TRY(add_all(l, entry));
     }
     return GR_OK;
+}
+
+/* The first operation that cannot be added to those before it, with its line. */
+static gr_status refuse(const gr_settings *s, const list *l, bool training)
+{
+    for (int n = 1; n < l->n; n++) {
+        gr_augment *a;
+
+        if (gr_augment_create(&a, l->op + 1, n, !training) == GR_OK)
+            gr_augment_destroy(a);
+        else if (gr_tree_line(l->at[n]) > 0)
+            return gr_tree_fail(l->at[n], "'transform': %s", gr_error_message());
+        else
+            break;
+    }
+    return gr_settings_fail(s, "transform", "%s", gr_error_message());
 }
 
 static gr_status make(gr_augment **out, const gr_settings *s, bool training, int32_t mask_fill)
@@ -87,7 +105,7 @@ static gr_status make(gr_augment **out, const gr_settings *s, bool training, int
         GR_TRY(add_all(&l, t));
     /* First without the filling, so that messages count as the file does. */
     if (gr_augment_create(out, l.op + 1, l.n - 1, !training) != GR_OK)
-        return gr_settings_fail(s, "transform", "%s", gr_error_message());
+        return refuse(s, &l, training);
     gr_augment_destroy(*out);
     if (gr_augment_create(out, l.op, l.n, !training) != GR_OK)
         return gr_settings_fail(s, "transform", "%s", gr_error_message());

@@ -279,6 +279,24 @@ static void add_means(const gr_train_options *o, const gr_way *w, gr_text *out)
         gr_text_addf(out, " = %s%s", w->alias.on, w->alias.off ? "" : ", or the value given");
 }
 
+static void add_way(const gr_train_options *o, const gr_way *w, gr_text *out)
+{
+    if (strcmp(w->alias.name, o->settings->slots[w->slot].key->name) == 0) {
+        gr_text_addf(out, "%s%s\n", w->alias.name, w->alias.on ? " (no value: auto)" : "");
+        return;
+    }
+    gr_text_addf(out, "%-40s ", w->alias.name);
+    add_means(o, w, out);
+    gr_text_add(out, "\n");
+}
+
+void gr_train_options_own_keys(const gr_train_options *o, gr_text *out)
+{
+    for (int i = 0; i < o->settings->n_ways; i++)
+        if (o->settings->ways[i].slot >= gr_n_rows)
+            add_way(o, &o->settings->ways[i], out);
+}
+
 void gr_train_options_keys(const gr_train_options *o, gr_text *out)
 {
     const gr_settings *s = o->settings;
@@ -286,18 +304,8 @@ void gr_train_options_keys(const gr_train_options *o, gr_text *out)
     gr_text_add(out, "Names of settings, in files and as flags with '--' in front. '-' and '_' are "
                      "alike, and so is\nthe case of a choice. Flag > environment > file > "
                      "default.\n\n");
-    for (int i = 0; i < s->n_ways; i++) {
-        const gr_way *w = &s->ways[i];
-
-        if (strcmp(w->alias.name, s->slots[w->slot].key->name) == 0)
-            gr_text_addf(out, "%s%s%s\n", w->alias.name, w->alias.on ? " (no value: auto)" : "",
-                         "");
-        else {
-            gr_text_addf(out, "%-40s ", w->alias.name);
-            add_means(o, w, out);
-            gr_text_add(out, "\n");
-        }
-    }
+    for (int i = 0; i < s->n_ways; i++)
+        add_way(o, &s->ways[i], out);
     gr_text_add(out, "\nBeginnings of names:\n");
     for (const gr_prefix *p = s->names.prefixes; p->name; p++)
         gr_text_addf(out, "%-40s %s\n", p->name, p->means);

@@ -211,18 +211,25 @@ static gr_status knows_all(const gr_request *r, const gr_recipe *recipe, bool *o
 }
 
 /* wrong: what every recipe would refuse, such as a flag that nobody knows; or NULL. */
-static gr_status no_recipe(const gr_command *c, const char *wrong)
+static gr_status no_recipe(const gr_command *c, const char *file, const char *wrong)
 {
     gr_text names = GR_TEXT_INIT;
     gr_status st;
 
     for (int i = 0; c->recipes[i]; i++)
         gr_text_addf(&names, "%s%s", i ? ", " : "", c->recipes[i]->name);
-    st = gr_fail(
-        GR_ERR_ARG,
-        "%s%ssay what to train: 'gradus train RECIPE', or the key 'recipe' in the file; the "
-        "recipes are %s",
-        wrong ? wrong : "", wrong ? "; and " : "", gr_text_str(&names));
+    if (file && !wrong)
+        st =
+            gr_fail(GR_ERR_ARG,
+                    "'%s' does not say what to train: write 'recipe: NAME' in it, or 'gradus train "
+                    "NAME --config %s'; the recipes are %s",
+                    file, file, gr_text_str(&names));
+    else
+        st = gr_fail(
+            GR_ERR_ARG,
+            "%s%ssay what to train: 'gradus train RECIPE', or the key 'recipe' in the file; the "
+            "recipes are %s",
+            wrong ? wrong : "", wrong ? "; and " : "", gr_text_str(&names));
     gr_text_fini(&names);
     return st;
 }
@@ -246,7 +253,7 @@ static gr_status guess(const gr_request *r, const gr_command *c, const gr_recipe
             wrong = NULL;
     }
     if (n_found != 1)
-        return no_recipe(c, wrong);
+        return no_recipe(c, r->o.config, wrong);
     *out = found;
     return GR_OK;
 }
