@@ -32,11 +32,25 @@ static gr_status set_number(const char *name, int64_t value)
     return set_text(name, text);
 }
 
-static bool is_set(const char *name)
+/* NULL: not set, or empty. */
+static const char *get(const char *name)
 {
     const char *text = getenv(name);
 
-    return text && *text;
+    return text && *text ? text : NULL;
+}
+
+static bool is_set(const char *name)
+{
+    return get(name) != NULL;
+}
+
+/* -1: not set. */
+static int64_t get_number(const char *name)
+{
+    const char *text = get(name);
+
+    return text ? strtoll(text, NULL, 10) : -1;
 }
 
 static bool is_from_file(const gr_train_options *o, const char *key)
@@ -92,20 +106,20 @@ static gr_status need_rank(const gr_train_options *o)
 /* Discovery would say this of variables that nobody has set but this file. */
 static gr_status check_claim(const gr_train_options *o, const claim *c)
 {
-    const char *rank = getenv("RANK"), *size = getenv("WORLD_SIZE");
-    const char *n_local = is_set("LOCAL_WORLD_SIZE") ? getenv("LOCAL_WORLD_SIZE") : size;
-    int64_t n = size ? strtoll(size, NULL, 10) : 0;
+    int64_t rank = get_number("RANK"), n = get_number("WORLD_SIZE");
+    int64_t n_local = get_number("LOCAL_WORLD_SIZE");
 
-    if (n > 0 && rank && strtoll(rank, NULL, 10) >= n)
+    if (n > 0 && rank >= n)
         return gr_settings_fail(o->settings, c->rank >= 0 ? "ddp.rank" : "ddp.world_size",
-                                "rank %s of %" PRId64 ": ranks are counted from 0, and the last "
-                                "one is %" PRId64,
+                                "rank %" PRId64 " of %" PRId64 ": ranks are counted from 0, and "
+                                "the last one is %" PRId64,
                                 rank, n, n - 1);
-    if (n > 0 && c->local_rank >= strtoll(n_local, NULL, 10))
+    n_local = n_local > 0 ? n_local : n;
+    if (n_local > 0 && c->local_rank >= n_local)
         return gr_settings_fail(o->settings, "ddp.local_rank",
-                                "local rank %" PRId64 ", but of %s on this host: the last one is "
-                                "%lld",
-                                c->local_rank, n_local, strtoll(n_local, NULL, 10) - 1);
+                                "local rank %" PRId64 ", but of %" PRId64 " on this host: the last "
+                                "one is %" PRId64,
+                                c->local_rank, n_local, n_local - 1);
     return GR_OK;
 }
 
@@ -194,7 +208,9 @@ static gr_status check_job(const gr_train_options *o)
 static gr_status put_place(const gr_train_options *o, const char *key, const char *name,
                            const char *text, bool *is_new)
 {
-    if (is_set(name) && (is_from_file(o, key) || strcmp(getenv(name), text) == 0))
+    const char *before = get(name);
+
+    if (before && (is_from_file(o, key) || strcmp(before, text) == 0))
         return GR_OK;
     *is_new = true;
     return set_text(name, text);
