@@ -137,7 +137,26 @@ static void nothing(void)
 {
 }
 
-#define PARTS 16 /* taps whose sums stay in registers */
+#define PARTS 16 /* taps whose sums stay in registers, at most */
+
+/* Listed taps from the i-th on that are summed in one go, which is one chain
+ * (matmul_chain_body.h). Which taps go together is a matter of their places, not of which are
+ * listed: so the zeros that are left out change no bit. */
+static int next_taps(const gr_conv_block *b, int i, gr_tile_part *parts)
+{
+    const int64_t fit = b->run < GR_TILE_CHAIN ? GR_TILE_CHAIN / b->run : 1;
+    const int64_t together = fit < PARTS ? fit : PARTS;
+    const int64_t chain = b->list[i] / together;
+    int n = 0;
+
+    for (; i + n < b->n_listed && b->list[i + n] / together == chain; n++) {
+        const int64_t tap = b->list[i + n];
+
+        parts[n] = (gr_tile_part){ .v_at = tap * b->run * TILE.width, .k = b->run };
+        parts[n].s_at = b->tap_at[tap] / (int64_t)sizeof(float);
+    }
+    return n;
+}
 
 static void block(const gr_conv_block *b)
 {
@@ -153,13 +172,7 @@ static void block(const gr_conv_block *b)
     if (b->n_listed == 0)
         memset(b->sums, 0, (size_t)b->n_lines * GR_CONV_COLS * sizeof(float));
     for (int i = 0; i < b->n_listed; i += t.n_parts) {
-        t.n_parts = b->n_listed - i < PARTS ? b->n_listed - i : PARTS;
-        for (int p = 0; p < t.n_parts; p++) {
-            const int64_t tap = b->list[i + p];
-
-            parts[p] = (gr_tile_part){ .v_at = tap * b->run * TILE.width, .k = b->run };
-            parts[p].s_at = b->tap_at[tap] / (int64_t)sizeof(float);
-        }
+        t.n_parts = next_taps(b, i, parts);
         t.add = i > 0;
         TILE.tile(&t);
     }

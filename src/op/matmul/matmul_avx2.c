@@ -2,6 +2,7 @@
  * The tile for AVX2: 6 rows of two vectors, 12 sums in 16 registers. The same shape as
  * matmul_avx512.c, which explains it.
  */
+#include "op/matmul/matmul_chain_body.h"
 #include "op/matmul/matmul_kernels.h"
 #include "op/unroll_body.h"
 #include "op/vec_avx2_body.h"
@@ -18,10 +19,10 @@
 #define ROW_ZERO(i) \
     if (rows > i)   \
         sum[i][0] = sum[i][1] = _mm256_setzero_ps();
-#define ROW_LOAD(i)                                                \
-    if (rows > i) {                                                \
-        sum[i][0] = _mm256_loadu_ps(out + i * out_stride);         \
-        sum[i][1] = _mm256_loadu_ps(out + i * out_stride + LANES); \
+#define ROW_JOIN(i)                                                                          \
+    if (rows > i) {                                                                          \
+        sum[i][0] = _mm256_add_ps(_mm256_loadu_ps(out + i * out_stride), sum[i][0]);         \
+        sum[i][1] = _mm256_add_ps(_mm256_loadu_ps(out + i * out_stride + LANES), sum[i][1]); \
     }
 #define ROW_STORE(i)                                               \
     if (rows > i) {                                                \
@@ -44,20 +45,16 @@
     } while (0)
 
 /* out has the full width here. rows and packed are constants where this is expanded. */
-INLINE void run_tile(const gr_tile *t, float *out, int64_t out_stride, const int rows,
-                     const bool packed)
+INLINE void run_tile(const gr_tile *t, const int rows, const bool packed)
 {
     const gr_tile_part one = { 0, 0, t->k }, *part = t->parts ? t->parts : &one;
     const gr_tile_part *const end = part + (t->parts ? t->n_parts : 1);
-    const int64_t v_step = t->v_step;
+    float *const out = t->out;
+    const int64_t v_step = t->v_step, out_stride = t->out_stride;
     const int64_t s_stride = packed ? 1 : t->s_stride, s_step = packed ? rows : 1;
     __m256 sum[ROWS][2];
 
-    if (t->add) {
-        EACH_ROW(ROW_LOAD)
-    } else {
-        EACH_ROW(ROW_ZERO)
-    }
+    EACH_ROW(ROW_ZERO)
     do {
         const float *v = t->v + part->v_at, *s = (const float *)t->s + part->s_at;
         int64_t k = part->k;
@@ -71,40 +68,47 @@ INLINE void run_tile(const gr_tile *t, float *out, int64_t out_stride, const int
         for (; k > 0; k--)
             STEP_K;
     } while (++part < end);
+    if (t->add) {
+        EACH_ROW(ROW_JOIN)
+    }
     EACH_ROW(ROW_STORE)
 }
 
 #define TILE_MAP(X) X(1) X(2) X(3) X(4) X(5) X(6)
 
-#define X(n)                                                                 \
-    static void plain_##n(const gr_tile *t, float *out, int64_t out_stride)  \
-    {                                                                        \
-        run_tile(t, out, out_stride, n, false);                              \
-    }                                                                        \
-    static void packed_##n(const gr_tile *t, float *out, int64_t out_stride) \
-    {                                                                        \
-        run_tile(t, out, out_stride, n, true);                               \
+#define X(n)                                 \
+    static void plain_##n(const gr_tile *t)  \
+    {                                        \
+        run_tile(t, n, false);               \
+    }                                        \
+    static void packed_##n(const gr_tile *t) \
+    {                                        \
+        run_tile(t, n, true);                \
     }
 TILE_MAP(X)
 #undef X
 
 static void tile(const gr_tile *t)
 {
-    static void (*const table[2][ROWS + 1])(const gr_tile *, float *, int64_t) = {
+    static void (*const table[2][ROWS + 1])(const gr_tile *) = {
 #define X(n) [0][n] = plain_##n, [1][n] = packed_##n,
         TILE_MAP(X)
 #undef X
     };
+    void (*run)(const gr_tile *) = table[t->s_packed][t->rows];
+    const size_t n_bytes = (size_t)t->cols * sizeof(float);
     float edge[ROWS * WIDTH];
-    size_t n_bytes = (size_t)t->cols * sizeof(float);
+    gr_tile whole = *t;
 
     if (t->cols == WIDTH) {
-        table[t->s_packed][t->rows](t, t->out, t->out_stride);
+        each_chain(t, run);
         return;
     }
+    whole.out = edge;
+    whole.out_stride = WIDTH;
     for (int i = 0; t->add && i < t->rows; i++)
         memcpy(edge + i * WIDTH, t->out + i * t->out_stride, n_bytes);
-    table[t->s_packed][t->rows](t, edge, WIDTH);
+    each_chain(&whole, run);
     for (int i = 0; i < t->rows; i++)
         memcpy(t->out + i * t->out_stride, edge + i * WIDTH, n_bytes);
 }

@@ -6,6 +6,7 @@
 
 #define S_TYPE              float
 #define S_WORD              ((int64_t)1)
+#define CHAINED             1
 #define WORD_AT(s)          _mm512_set1_ps(*(s))
 #define MULTIPLY(x, v, sum) _mm512_fmadd_ps(x, v, sum)
 #include "op/matmul/matmul_tile_avx512_body.h"

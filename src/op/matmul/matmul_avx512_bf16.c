@@ -32,6 +32,7 @@ INLINE __m512 add_products(__m512 x, __m512 v, __m512 sum)
 
 #define S_TYPE              uint16_t
 #define S_WORD              ((int64_t)2)
+#define CHAINED             0 /* operands have lost more than sums can */
 #define WORD_AT(s)          word_at(s)
 #define MULTIPLY(x, v, sum) add_products(x, v, sum)
 #include "op/matmul/matmul_tile_avx512_body.h"

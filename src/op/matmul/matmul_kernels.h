@@ -12,6 +12,8 @@
 #define GR_HAVE_ONEDNN 0
 #endif
 
+#define GR_TILE_CHAIN ((int64_t)256) /* f32 numbers that are summed one by one, at most */
+
 /* A stretch of k, which begins so many words after a tile's v, and numbers after its s. */
 typedef struct gr_tile_part {
     int64_t v_at, s_at, k;
@@ -32,7 +34,7 @@ typedef struct gr_tile {
     int rows;
     int cols; /* of out that exist; v is readable to the full width */
     bool s_packed;
-    bool add; /* start from what out holds */
+    bool add; /* to what out holds */
 } gr_tile;
 
 /* What an instruction set brings to matmul_packed.c. */

@@ -16,12 +16,17 @@
  *     S_TYPE, S_WORD        what s is made of, and how many of them are a word
  *     WORD_AT(s)            the word at s, in all lanes
  *     MULTIPLY(x, v, sum)   sum + x v
+ *     CHAINED               sums begin with 0 and are cut into chains; else with what out holds
  */
 #ifndef GR_OP_MATMUL_TILE_AVX512_BODY_H
 #define GR_OP_MATMUL_TILE_AVX512_BODY_H
 
 #include "op/matmul/matmul_kernels.h"
 #include "op/unroll_body.h"
+
+#if CHAINED
+#include "op/matmul/matmul_chain_body.h"
+#endif
 
 #define WIDTH (2 * LANES)
 #define AHEAD 8 /* k steps between the prefetch of v and its use; L1 has 12 ways */
@@ -36,6 +41,12 @@
         sum[i][0] = _mm512_maskz_loadu_ps(m0, out);         \
         sum[i][1] = _mm512_maskz_loadu_ps(m1, out + LANES); \
         out += out_stride;                                  \
+    }
+#define ROW_JOIN(i)                                                                   \
+    if (rows > i) {                                                                   \
+        sum[i][0] = _mm512_add_ps(_mm512_maskz_loadu_ps(m0, out), sum[i][0]);         \
+        sum[i][1] = _mm512_add_ps(_mm512_maskz_loadu_ps(m1, out + LANES), sum[i][1]); \
+        out += out_stride;                                                            \
     }
 #define ROW_STORE(i)                                       \
     if (rows > i) {                                        \
@@ -73,7 +84,7 @@ INLINE void run_tile(const gr_tile *t, const int rows, const bool packed)
     const __mmask16 m0 = (__mmask16)cols, m1 = (__mmask16)(cols >> LANES);
     __m512 sum[14][2];
 
-    if (t->add) {
+    if (!CHAINED && t->add) {
         EACH_ROW(ROW_LOAD)
     } else {
         EACH_ROW(ROW_ZERO)
@@ -93,6 +104,10 @@ INLINE void run_tile(const gr_tile *t, const int rows, const bool packed)
             STEP_K;
     } while (++part < end);
     out = t->out;
+    if (CHAINED && t->add) {
+        EACH_ROW(ROW_JOIN)
+        out = t->out;
+    }
     EACH_ROW(ROW_STORE)
 }
 
@@ -118,7 +133,11 @@ static void tile(const gr_tile *t)
 #undef X
     };
 
+#if CHAINED
+    each_chain(t, table[t->s_packed][t->rows]);
+#else
     table[t->s_packed][t->rows](t);
+#endif
 }
 
 /* Rows r and r + 1 (then + 2, + 4, + 8 vectors) are interleaved, from single floats up to
