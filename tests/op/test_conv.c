@@ -7,7 +7,8 @@
  *   chunks    gradients of weights over many lines, likewise
  *   values    infinities, NaN, huge and tiny numbers come out of the kernels as out of f32
  *             arithmetic; subnormal bf16, too
- *   accuracy  error of three bf16 parts beside that of f32 multiply-adds
+ *   accuracy  error of three bf16 parts beside that of f32 multiply-adds; and long sums in f32
+ *             have the error of chains of 256, as PyTorch's (matmul_chain_body.h)
  */
 #include "base/alloc.h"
 #include "check.h"
@@ -408,6 +409,45 @@ static void check_accuracy(void)
     close_problem(&p);
 }
 
+static double rms(const float *x, int64_t n)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sqrt(sum / (double)n);
+}
+
+/* Sums of n random terms one by one are off by some 2.5e-8 sqrt(n / 2), relative to the sums:
+ * 2.8e-7 for 256, 8.5e-7 for 2304. */
+static void check_long_sums(void)
+{
+    static const char *const kernels[] = { "avx512", "avx2" };
+    problem p = { .opt = GR_CONV_INIT, .type = GR_F32 };
+
+    p.opt.pad[0] = p.opt.pad[1] = 1;
+    for (int op = 0; op < N_OPS; op++) { /* 2304 terms, 4096 in a weight's gradient */
+        float *truth;
+        double size;
+
+        p.x = op == 2 ? GR_SHAPE(4, 32, 32, 16) : GR_SHAPE(1, 4, 4, 256);
+        p.w = op == 2 ? GR_SHAPE(16, 16, 3, 3) : GR_SHAPE(256, 256, 3, 3);
+        open_problem(&p);
+        truth = run(&p, op, reference_of(p.node[op]->op), 1);
+        size = rms(truth, gr_shape_count(&p.node[op]->out[0].shape));
+        for (int k = 0; k < 2; k++) {
+            double off = rms_error(&p, op, kernels[k]);
+
+            if (off < 0)
+                continue;
+            printf("%s by '%s': long sums are %.2g off\n", ops[op], kernels[k], off / size);
+            GR_CHECK(off / size < 4e-7);
+        }
+        gr_free(truth);
+        close_problem(&p);
+    }
+}
+
 int main(void)
 {
     check_shapes();
@@ -426,5 +466,6 @@ int main(void)
     check_tiny(GR_F32, 0x1p-130);
     check_tiny(GR_BF16, 0x1p-127);
     check_accuracy();
+    check_long_sums();
     return 0;
 }
