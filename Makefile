@@ -6,7 +6,7 @@ DESTDIR ?=
 JOBS    ?= $(shell nproc)
 export JOBS
 
-.PHONY: all demo test soak lint bench install clean help
+.PHONY: all demo test proof soak lint bench install clean help
 .NOTPARALLEL:
 
 all:
@@ -21,6 +21,11 @@ demo:
 test:
 	@tools/setup.sh test
 	@tools/test.sh
+
+proof:
+	@tools/setup.sh build
+	@tools/build.sh dev test_nn_models
+	@build/dev/tests/test_nn_models full
 
 soak:
 	@tools/setup.sh test
@@ -51,6 +56,7 @@ help:
 	@echo "make            build the release preset into build/release"
 	@echo "make demo       train a small network here, in under a minute"
 	@echo "make test       all tests; then again under the sanitizers"
+	@echo "make proof      whole models of full size beside PyTorch's curves, some minutes"
 	@echo "make soak       jobs started and killed at random, hundreds: nothing is left behind,"
 	@echo "                and every checkpoint is whole"
 	@echo "make lint       formatting and static analysis"

@@ -4,8 +4,10 @@ run: python3 tests/golden/make_models.py small > tests/golden/models_small.txt
      python3 tests/golden/make_models.py full > tests/golden/models_full.txt
 
 Models, weights and data: torch_models.py. Each line: model, optimiser, step, loss in f64,
-loss in f32. Images are drawn channels last, as Gradus has them.
+losses of RUNS in f32. These differ in the order of their sums only, so that how far PyTorch's
+f32 is from f64 is not one throw of dice. Images are drawn channels last, as Gradus has them.
 """
+import contextlib
 import sys
 
 import torch
@@ -14,30 +16,49 @@ import torch.nn.functional as F
 import torch_models as m
 
 N_STEPS = 20
+ORDER = {'turned': False, 'layout': torch.contiguous_format}
+
+
+def turn(batch):
+    return batch.flip(0) if ORDER['turned'] else batch
+
+
+def real(*args):
+    return turn(m.real(*args))
+
+
+def label(*args):
+    return turn(m.label(*args))
+
+
+def shorter(n, batch):
+    """True before the end of each sample."""
+    return turn(torch.arange(n) < n - 4 * torch.arange(batch)[:, None])
 
 
 def image(name, step, n, side, channels):
-    return m.real(name, step, n, side, side, channels).permute(0, 3, 1, 2)
+    pixels = real(name, step, n, side, side, channels).permute(0, 3, 1, 2)
+    return pixels.contiguous(memory_format=ORDER['layout'])
 
 
 def resnet(side, batch):
     def loss(net, step, t):
         logits = net(image('x', step, batch, side, 3).to(t))
-        return F.cross_entropy(logits, m.label('y', step, 10, batch))
+        return F.cross_entropy(logits, label('y', step, 10, batch))
     return lambda: m.ResNet(18, 3, 10), loss
 
 
 def dilated(side, batch):
     def loss(net, step, t):
         logits = net(image('x', step, batch, side, 3).to(t))
-        return F.cross_entropy(logits, m.label('y', step, 21, batch, side, side))
+        return F.cross_entropy(logits, label('y', step, 21, batch, side, side))
     return lambda: m.DilatedAspp(50, 21), loss
 
 
 def unet(side, batch, base):
     def loss(net, step, t):
         logits = net(image('x', step, batch, side, 1).to(t))
-        y = m.label('y', step, 2, batch, side, side, 1).permute(0, 3, 1, 2).to(t)
+        y = label('y', step, 2, batch, side, side, 1).permute(0, 3, 1, 2).to(t)
         return F.binary_cross_entropy_with_logits(logits, y)
     return lambda: m.UNet(1, 1, base=base), loss
 
@@ -45,48 +66,48 @@ def unet(side, batch, base):
 def jit(side, batch, **config):
     def loss(net, step, t):
         x = image('x', step, batch, side, 3).to(t)
-        mask = m.label('mask', step, 8, batch, (side // 4) ** 2) > 0
-        y = net(x, m.label('t', step, 1000, batch), mask)
+        mask = label('mask', step, 8, batch, (side // 4) ** 2) > 0
+        y = net(x, label('t', step, 1000, batch), mask)
         return ((y - x) ** 2).mean()
     return lambda: m.Jit(size=side, **config), loss
 
 
 def gpt2(batch, n, vocab=50257, **config):
     def loss(net, step, t):
-        ids = m.label('ids', step, vocab, batch, n)
-        return F.cross_entropy(net(ids).flatten(0, 1), m.label('y', step, vocab, batch, n).flatten())
+        ids = label('ids', step, vocab, batch, n)
+        return F.cross_entropy(net(ids).flatten(0, 1), label('y', step, vocab, batch, n).flatten())
     return lambda: m.Gpt2(vocab=vocab, **config), loss
 
 
 def encoder(batch, n, **config):
     def loss(net, step, t):
-        logits = net(m.label('ids', step, 1000, batch, n))
-        return F.cross_entropy(logits.flatten(0, 1), m.label('y', step, 1000, batch, n).flatten())
+        logits = net(label('ids', step, 1000, batch, n))
+        return F.cross_entropy(logits.flatten(0, 1), label('y', step, 1000, batch, n).flatten())
     return lambda: m.Encoder(length=n, **config), loss
 
 
 def protein(batch, length, n, **config):
     def loss(net, step, t):
         # Atoms within some 10 of each other: neighbours are no accident of rounding.
-        coords = m.real('coords', step, batch, length, 4, 3).to(t) * 8
-        mask = torch.arange(length) < length - 4 * torch.arange(batch)[:, None]
-        frag, tors = net(coords, m.label('ids', step, 16, batch, n), mask)
-        return (F.cross_entropy(frag.flatten(0, 1), m.label('frag', step, 16, batch, n).flatten()) +
-                F.cross_entropy(tors.flatten(0, 1), m.label('tors', step, 72, batch, n).flatten()))
+        coords = real('coords', step, batch, length, 4, 3).to(t) * 8
+        mask = shorter(length, batch)
+        frag, tors = net(coords, label('ids', step, 16, batch, n), mask)
+        return (F.cross_entropy(frag.flatten(0, 1), label('frag', step, 16, batch, n).flatten()) +
+                F.cross_entropy(tors.flatten(0, 1), label('tors', step, 72, batch, n).flatten()))
     return lambda: m.Protein(**config), loss
 
 
 def protein_newest(batch, length, n, **config):
     def loss(net, step, t):
-        coords = m.real('coords', step, batch, length, 4, 3).to(t) * 8
-        mask = torch.arange(length) < length - 4 * torch.arange(batch)[:, None]
-        shown = torch.arange(n) < n - 4 * torch.arange(batch)[:, None]
-        frag, tors, off = net(coords, m.label('ids', step, 16, batch, n), mask,
-                              constants=m.real('constants', step, batch, length, 5).to(t),
-                              at=m.label('at', step, length, batch, n),
-                              pairs=m.real('pairs', step, batch, n, n, 19).to(t), shown=shown)
-        return (F.cross_entropy(frag.flatten(0, 1), m.label('frag', step, 16, batch, n).flatten()) +
-                F.cross_entropy(tors.flatten(0, 1), m.label('tors', step, 72, batch, n).flatten()) + off.square().mean())
+        coords = real('coords', step, batch, length, 4, 3).to(t) * 8
+        mask = shorter(length, batch)
+        shown = shorter(n, batch)
+        frag, tors, off = net(coords, label('ids', step, 16, batch, n), mask,
+                              constants=real('constants', step, batch, length, 5).to(t),
+                              at=label('at', step, length, batch, n),
+                              pairs=real('pairs', step, batch, n, n, 19).to(t), shown=shown)
+        return (F.cross_entropy(frag.flatten(0, 1), label('frag', step, 16, batch, n).flatten()) +
+                F.cross_entropy(tors.flatten(0, 1), label('tors', step, 72, batch, n).flatten()) + off.square().mean())
     return lambda: m.Protein(newest=True, **config), loss
 
 
@@ -119,10 +140,30 @@ OPTIMISERS = {
 # Batch norms over few samples make f32 drift from f64 fast: smaller steps there.
 SMALL_STEPS = {'resnet18': 0.01, 'dilated50': 0.01, 'unet': 0.01}
 
+# How the runs in f32 differ: in the order of sums alone. NNPACK is off in all of them: where
+# oneDNN is off it would convolve by Winograd's method, which has ten times the error.
+RUNS = {
+    'plain': {},
+    'channels_last': {'layout': torch.channels_last},
+    'no_onednn': {'onednn': False},
+    'two_threads': {'threads': 2},
+    'turned': {'turned': True},
+}
+
+
+@contextlib.contextmanager
+def run_as(layout=torch.contiguous_format, onednn=True, threads=1, turned=False):
+    torch.set_num_threads(threads)
+    ORDER.update(turned=turned, layout=layout)
+    with torch.backends.mkldnn.flags(enabled=onednn), torch.backends.nnpack.flags(enabled=False):
+        yield
+
 
 def curve(make, loss_of, optimiser, lr, dtype):
     torch.set_default_dtype(torch.float32)
     net = m.fill(make()).to(dtype).train()
+    if ORDER['layout'] == torch.channels_last:
+        net = net.to(memory_format=torch.channels_last)
     opt = OPTIMISERS[optimiser](net.parameters(), lr)
     losses = []
     for step in range(N_STEPS):
@@ -134,16 +175,26 @@ def curve(make, loss_of, optimiser, lr, dtype):
     return losses
 
 
+def curves(model, optimiser, lr):
+    """In f64, then RUNS in f32: a tuple for each step."""
+    with run_as():
+        wide = curve(*model, optimiser, lr, torch.float64)
+    narrow = []
+    for how in RUNS.values():
+        with run_as(**how):
+            narrow.append(curve(*model, optimiser, lr, torch.float32))
+    return zip(wide, *narrow)
+
+
 def main():
     print(f'# made with PyTorch {torch.__version__} by make_models.py')
+    print('# model optimiser step f64', *RUNS)
     models = SETS[sys.argv[1]]
     for name in sys.argv[2:] or models:
         for optimiser in OPTIMISERS:
             lr = SMALL_STEPS.get(name, 1)
-            wide = curve(*models[name], optimiser, lr, torch.float64)
-            f32 = curve(*models[name], optimiser, lr, torch.float32)
-            for step, (a, b) in enumerate(zip(wide, f32)):
-                print(name, optimiser, step, repr(a), repr(b), flush=True)
+            for step, losses in enumerate(curves(models[name], optimiser, lr)):
+                print(name, optimiser, step, *map(repr, losses), flush=True)
 
 
 main()

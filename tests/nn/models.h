@@ -31,7 +31,7 @@ typedef struct model {
     const void *config;
     int64_t n_params; /* trainable ones; 0: not looked at */
     double lr;        /* times the rate of the optimiser */
-    double slack;     /* times the distance that is allowed */
+    double bf16;      /* how far bf16 may be from f32's loss, relative to it */
     model_feed feeds[MODEL_MAX_FEEDS];
     int n_feeds;
 } model;

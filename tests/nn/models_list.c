@@ -140,27 +140,31 @@ static const gr_protein protein_small = { .width = 64, .layers = 2, .heads = 2 }
                         protein_newest = { .width = 64, .layers = 2, .heads = 2, .offsets = true },
                         protein_full = { 0 };
 
+/* bf16: one rounding is up to 2^-9 of a number; a loss, the mean of many, stays within one.
+ * Batch norms over few pixels multiply what is off: ResNet's last ones are over 16 (small) and 64
+ * (full), DeepLab's image-wide one over four.
+ * Each bound is at least twice the furthest seen: docs/nn.md. */
 #define RESNET(side, b)                                              \
     {                                                                \
-        "resnet18", trace_resnet, &resnet18, 11181642, 0.01, 1,      \
+        "resnet18", trace_resnet, &resnet18, 11181642, 0.01, 0x1p-6, \
             { REAL("x", 0, b, side, side, 3), LABEL("y", 10, b) }, 2 \
     }
 /* The norm over four pixels in its image-wide branch multiplies differences tenfold in each
- * step, on every kernel and in PyTorch alike: hence the slack. */
+ * step, on every kernel and in PyTorch alike. */
 #define DILATED(side, b)                                                         \
     {                                                                            \
-        "dilated50", trace_dilated, &aspp, 24757721, 0.01, 4,                    \
+        "dilated50", trace_dilated, &aspp, 24757721, 0.01, 0x1p-5,               \
             { REAL("x", 0, b, side, side, 3), LABEL("y", 21, b, side, side) }, 2 \
     }
 #define UNET(side, b, config, n)                                                                   \
     {                                                                                              \
-        "unet", trace_unet, &config, n, 0.01, 1,                                                   \
+        "unet", trace_unet, &config, n, 0.01, 0x1p-9,                                              \
             { REAL("x", 0, b, side, side, 1), { "y", MODEL_BITS, 2, 0, DIMS(b, side, side, 1) } }, \
             2                                                                                      \
     }
 #define JIT(side, b, config, n)                                          \
     {                                                                    \
-        "jit", trace_jit, &config, n, 1, 1,                              \
+        "jit", trace_jit, &config, n, 1, 0x1p-9,                         \
             { REAL("x", 0, b, side, side, 3),                            \
               LABEL("t", 1000, b),                                       \
               { "mask", MODEL_MASK, 8, 0, DIMS(b, side * side / 16) } }, \
@@ -168,32 +172,32 @@ static const gr_protein protein_small = { .width = 64, .layers = 2, .heads = 2 }
     }
 #define TOKENS(name, trace, config, n_params, vocab, b, n)            \
     {                                                                 \
-        name, trace, &config, n_params, 1, 1,                         \
+        name, trace, &config, n_params, 1, 0x1p-9,                    \
             { LABEL("ids", vocab, b, n), LABEL("y", vocab, b, n) }, 2 \
     }
-#define PROTEIN_NEWEST(b, l, n, config)                           \
-    {                                                             \
-        "protein_newest", trace_protein_newest, &config, 0, 1, 1, \
-            { REAL("coords", 8, b, l, 4, 3),                      \
-              { "mask", MODEL_LENGTH, 4, 0, DIMS(b, l) },         \
-              { "shown", MODEL_LENGTH, 4, 0, DIMS(b, n) },        \
-              LABEL("ids", 16, b, n),                             \
-              LABEL("frag", 16, b, n),                            \
-              LABEL("tors", 72, b, n),                            \
-              LABEL("at", l, b, n),                               \
-              REAL("constants", 1, b, l, 5),                      \
-              REAL("pairs", 1, b, n, n, 19) },                    \
-            9                                                     \
+#define PROTEIN_NEWEST(b, l, n, config)                                \
+    {                                                                  \
+        "protein_newest", trace_protein_newest, &config, 0, 1, 0x1p-9, \
+            { REAL("coords", 8, b, l, 4, 3),                           \
+              { "mask", MODEL_LENGTH, 4, 0, DIMS(b, l) },              \
+              { "shown", MODEL_LENGTH, 4, 0, DIMS(b, n) },             \
+              LABEL("ids", 16, b, n),                                  \
+              LABEL("frag", 16, b, n),                                 \
+              LABEL("tors", 72, b, n),                                 \
+              LABEL("at", l, b, n),                                    \
+              REAL("constants", 1, b, l, 5),                           \
+              REAL("pairs", 1, b, n, n, 19) },                         \
+            9                                                          \
     }
-#define PROTEIN(b, l, n, config, n_params)                 \
-    {                                                      \
-        "protein", trace_protein, &config, n_params, 1, 1, \
-            { REAL("coords", 8, b, l, 4, 3),               \
-              { "mask", MODEL_LENGTH, 4, 0, DIMS(b, l) },  \
-              LABEL("ids", 16, b, n),                      \
-              LABEL("frag", 16, b, n),                     \
-              LABEL("tors", 72, b, n) },                   \
-            5                                              \
+#define PROTEIN(b, l, n, config, n_params)                      \
+    {                                                           \
+        "protein", trace_protein, &config, n_params, 1, 0x1p-9, \
+            { REAL("coords", 8, b, l, 4, 3),                    \
+              { "mask", MODEL_LENGTH, 4, 0, DIMS(b, l) },       \
+              LABEL("ids", 16, b, n),                           \
+              LABEL("frag", 16, b, n),                          \
+              LABEL("tors", 72, b, n) },                        \
+            5                                                   \
     }
 
 const model models_small[] = {

@@ -1,23 +1,25 @@
 /*
- * Whole models beside PyTorch: same weights, same data, 20 steps of SGD and of AdamW in f32.
- * At each step Gradus must be no further from PyTorch in f64 than twice as far as PyTorch's
- * own f32 has been so far, plus 1e-6. tests/golden/make_models.py made the numbers.
+ * Whole models beside PyTorch: same weights, same data, 20 steps of SGD and of AdamW.
  *
- * Then a few steps otherwise: with two threads and with everything recomputed the losses are
- * the same bits, and bf16 stays within BF16_OFF of f32's losses, relative to them (times the
- * model's slack). The furthest seen: 0.0092 of DeepLab's, 0.0040 of ResNet's, 0.0007 of others.
+ *   f32    at each step Gradus is no further from PyTorch in f64 than twice as far as PyTorch's
+ *          own f32 has been so far, plus 1e-6. That is the furthest of its runs in the golden
+ *          file, which differ in the order of sums alone, up to this step: rounding drifts at
+ *          random, so one run that happens to cross f64's curve says nothing about digits.
+ *          tests/golden/make_models.py made the numbers. How many steps are further than twice
+ *          the furthest run at that very step is printed.
+ *   bf16   at each step within the model's `bf16` of our own f32's loss, relative to it
+ *   same   small models with two threads and with everything recomputed: the bits of f32
  *
- * usage: test_models [small|full [MODEL]]
+ * usage: test_models [small|full [MODEL]]; `make proof` runs the full ones
  */
 #include "base/alloc.h"
 #include "base/outfile.h"
 #include "check.h"
 #include "nn/models.h"
 
-#define N_STEPS  20
-#define N_SAME   2 /* the second loss has seen every gradient */
-#define N_BF16   6
-#define BF16_OFF 0.008
+#define N_STEPS    20
+#define N_SAME     2 /* the second loss has seen every gradient */
+#define MAX_MODELS 16
 
 /* What the curves are run with; all 0 is f32 on one thread. */
 typedef struct variant {
@@ -26,6 +28,15 @@ typedef struct variant {
     gr_recompute recompute;
     int n_threads, n_steps;
 } variant;
+
+/* The furthest of a curve's steps. */
+typedef struct result {
+    const char *model, *optimiser;
+    double f32;   /* of what is allowed */
+    double bf16;  /* of what is allowed */
+    int n_beyond; /* steps further than twice what PyTorch's runs are at that very step, plus 1e-6
+                   */
+} result;
 
 /* One block may not be worth it: one whose inputs nothing else keeps. */
 static void check_recomputed(gr_step *s, const model *m, const gr_named *feeds)
@@ -74,9 +85,25 @@ static void curve(const model *m, variant v, double *loss)
     gr_step_destroy(s);
 }
 
-/* Lines "model optimiser step f64 f32". Returns how many were compared. */
-static int compare(const model *m, const char *text, const char *key, const double *loss,
-                   double *worst)
+/* How far the runs of PyTorch in f32, the columns of `at`, are from f64: the furthest. */
+static double furthest_run(char *at, double wide)
+{
+    double furthest = 0;
+
+    while (*at && *at != '\n') {
+        char *end;
+        double loss = strtod(at, &end);
+
+        GR_CHECK(end > at);
+        furthest = fmax(furthest, fabs(loss - wide));
+        at = end;
+    }
+    GR_CHECK(furthest > 0);
+    return furthest;
+}
+
+/* Lines "model optimiser step f64 f32 f32 ..". Returns how many were compared. */
+static int compare(const char *text, const char *key, const double *loss, result *r)
 {
     size_t len = strlen(key);
     double furthest = 0;
@@ -84,30 +111,27 @@ static int compare(const model *m, const char *text, const char *key, const doub
 
     for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
         char *end;
-        double wide, f32, limit;
-        long step;
+        double wide, now, off, limit;
 
         if (strncmp(line, key, len) != 0)
             continue;
-        step = strtol(line + len, &end, 10);
-        GR_CHECK(step == n && step < N_STEPS);
+        GR_CHECK(strtol(line + len, &end, 10) == n && n < N_STEPS);
         wide = strtod(end, &end);
-        f32 = strtod(end, NULL);
-        furthest = fmax(furthest, fabs(f32 - wide));
-        limit = m->slack * (2 * furthest + 1e-6);
-        if (getenv("MODELS_VERBOSE"))
-            printf("%s%ld: %.9f, f64 %.9f, off %.2e of %.2e\n", key, step, loss[step], wide,
-                   fabs(loss[step] - wide), limit);
-        else
-            GR_CHECK_NEAR(loss[step], wide, limit);
-        *worst = fmax(*worst, fabs(loss[step] - wide) / limit);
+        now = furthest_run(end, wide);
+        furthest = fmax(furthest, now);
+        limit = 2 * furthest + 1e-6;
+        off = fabs(loss[n] - wide);
+        if (off > limit || getenv("MODELS_VERBOSE"))
+            printf("%s%d: %.9f, f64 %.9f, off %.2e of %.2e\n", key, n, loss[n], wide, off, limit);
+        r->f32 = fmax(r->f32, isfinite(loss[n]) ? off / limit : (double)INFINITY);
+        r->n_beyond += off > 2 * now + 1e-6;
         n++;
     }
     return n;
 }
 
 /* `loss` is the curve of f32 with SGD. */
-static void check_variants(const model *m, const double *loss)
+static void check_same(const model *m, const double *loss)
 {
     static const struct {
         const char *what;
@@ -116,7 +140,7 @@ static void check_variants(const model *m, const double *loss)
         { "two threads", { .n_threads = 2, .n_steps = N_SAME } },
         { "recompute", { .recompute = GR_RECOMPUTE_ALL, .n_threads = 1, .n_steps = N_SAME } },
     };
-    double other[N_STEPS], worst = 0;
+    double other[N_STEPS];
 
     for (size_t k = 0; k < sizeof(same) / sizeof(same[0]); k++) {
         curve(m, same[k].v, other);
@@ -126,50 +150,89 @@ static void check_variants(const model *m, const double *loss)
             GR_CHECK_NEAR(other[i], loss[i], 0);
         }
     }
-    curve(m, (variant){ .amp = GR_AMP_BF16, .n_threads = 1, .n_steps = N_BF16 }, other);
-    for (int i = 0; i < N_BF16; i++)
-        worst = fmax(worst, fabs(other[i] - loss[i]) / loss[i]);
-    printf("%s bf16: %.1e of the loss off\n", m->name, worst);
-    GR_CHECK(worst > 0); /* else it was not bf16 */
-    GR_CHECK_NEAR(worst, 0, BF16_OFF * m->slack);
 }
 
-static void check_model(const model *m, const char *text, bool full)
+/* How far bf16 goes from the f32 of `loss`, relative to it, of what is allowed. */
+static double bf16_off(const model *m, variant v, const double *loss)
+{
+    double other[N_STEPS], off = 0;
+
+    v.amp = GR_AMP_BF16;
+    curve(m, v, other);
+    for (int i = 0; i < N_STEPS; i++) {
+        const double now = fabs(other[i] - loss[i]) / loss[i];
+
+        off = isfinite(now) ? fmax(off, now) : (double)INFINITY;
+    }
+    GR_CHECK(off > 0); /* else it was not bf16 */
+    printf("%s bf16: %.1e of the loss off\n", m->name, off);
+    return off / m->bf16;
+}
+
+static result check_model(const model *m, const char *text, bool full, int k)
 {
     static const char *const names[] = { "sgd", "adamw" };
+    variant v = { .kind = k == 0 ? GR_OPTIM_SGD : GR_OPTIM_ADAMW, .n_steps = N_STEPS };
+    result r = { .model = m->name, .optimiser = names[k] };
+    double loss[N_STEPS];
+    char key[64];
 
-    for (int k = 0; k < 2; k++) {
-        double loss[N_STEPS], worst = 0;
-        char key[64];
+    v.n_threads = full ? 0 : 1;
+    snprintf(key, sizeof(key), "%s %s ", m->name, names[k]);
+    curve(m, v, loss);
+    GR_CHECK_EQ(compare(text, key, loss, &r), N_STEPS);
+    if (k == 0 && !full)
+        check_same(m, loss);
+    r.bf16 = bf16_off(m, v, loss);
+    printf("%sf32 %.2f of what is allowed (%d steps beyond the step's own), bf16 %.2f\n", key,
+           r.f32, r.n_beyond, r.bf16);
+    fflush(stdout);
+    return r;
+}
 
-        snprintf(key, sizeof(key), "%s %s ", m->name, names[k]);
-        curve(m,
-              (variant){ .kind = k == 0 ? GR_OPTIM_SGD : GR_OPTIM_ADAMW,
-                         .n_threads = full ? 0 : 1,
-                         .n_steps = N_STEPS },
-              loss);
-        GR_CHECK_EQ(compare(m, text, key, loss, &worst), N_STEPS);
-        printf("%s%.2f of what is allowed\n", key, worst);
-        fflush(stdout);
-        if (k == 0 && !full)
-            check_variants(m, loss);
+/* Returns how many curves went too far. */
+static int summary(const result *all, int n)
+{
+    result f32 = { 0 }, bf16 = { 0 };
+    int n_bad = 0, n_beyond = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (all[i].f32 > 1 || all[i].bf16 > 1) {
+            printf("TOO FAR: %s %s\n", all[i].model, all[i].optimiser);
+            n_bad++;
+        }
+        n_beyond += all[i].n_beyond;
+        if (all[i].f32 >= f32.f32)
+            f32 = all[i];
+        if (all[i].bf16 >= bf16.bf16)
+            bf16 = all[i];
     }
+    printf("%d curves of %d steps, %d too far\n", n, N_STEPS, n_bad);
+    printf("f32: at most %.2f of what is allowed (%s %s); %d steps beyond twice the step's own\n",
+           f32.f32, f32.model, f32.optimiser, n_beyond);
+    printf("bf16: at most %.2f of what is allowed (%s %s)\n", bf16.bf16, bf16.model,
+           bf16.optimiser);
+    return n_bad;
 }
 
 int main(int argc, char **argv)
 {
     bool full = argc > 1 && strcmp(argv[1], "full") == 0;
     const model *list = full ? models_full : models_small;
-    int n = full ? n_models_full : n_models_small;
+    int n_models = full ? n_models_full : n_models_small, n = 0;
+    result all[2 * MAX_MODELS];
     char *text;
     size_t n_bytes;
 
+    GR_CHECK(n_models <= MAX_MODELS);
     GR_CHECK_OK(gr_file_read(full ? GR_TESTS_DIR "/golden/models_full.txt"
                                   : GR_TESTS_DIR "/golden/models_small.txt",
                              &text, &n_bytes));
-    for (int i = 0; i < n; i++)
-        if (argc < 3 || strcmp(argv[2], list[i].name) == 0)
-            check_model(&list[i], text, full);
+    for (int i = 0; i < n_models; i++)
+        for (int k = 0; k < 2 && (argc < 3 || strcmp(argv[2], list[i].name) == 0); k++)
+            all[n++] = check_model(&list[i], text, full, k);
     gr_free(text);
-    return 0;
+    if (n == 0)
+        fprintf(stderr, "there is no such model\n");
+    return n == 0 || summary(all, n) > 0;
 }
