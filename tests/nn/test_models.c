@@ -163,6 +163,8 @@ static double bf16_off(const model *m, variant v, const double *loss)
         const double now = fabs(other[i] - loss[i]) / loss[i];
 
         off = isfinite(now) ? fmax(off, now) : (double)INFINITY;
+        if (getenv("MODELS_VERBOSE"))
+            printf("%s bf16 %d: %.9f, f32 %.9f\n", m->name, i, other[i], loss[i]);
     }
     GR_CHECK(off > 0); /* else it was not bf16 */
     printf("%s bf16: %.1e of the loss off\n", m->name, off);
