@@ -2,6 +2,7 @@
 #include "base/deal.h"
 #include "op/conv/conv_fold_plan.h"
 #include "op/count.h"
+#include "op/lines.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -355,6 +356,28 @@ typedef struct pair {
     int rows, cols;
 } pair;
 
+/* Where row r of the pair begins in the weight. */
+static int64_t row_at(const job *j, const pair *p, int r)
+{
+    const gr_fold_plan *f = j->f;
+    const int64_t o = j->group * f->co + p->y_panel * f->isa->rows + r;
+
+    return o * (f->g.group_at / f->co) + p->x_panel * GR_FOLD_RUN * f->grid->n_taps;
+}
+
+/* Asks for a tap's share of the lines that the pair will be put to. Gradients that ranks exchange
+ * are in no cache: so they come while the tap is summed, instead of holding up the stores. */
+static void ask_for_lines(const job *j, const pair *p, const gr_fold_block *b, int tap)
+{
+    const int n_taps = j->f->grid->n_taps;
+    const int64_t n_bytes = (int64_t)b->cols * n_taps * (int64_t)sizeof(float);
+
+    if (j->f->type_w != GR_F32)
+        return;
+    for (int r = tap * b->rows / n_taps; r < (tap + 1) * b->rows / n_taps; r++)
+        gr_ask_for_lines((const float *)j->l->out[0] + row_at(j, p, r), n_bytes);
+}
+
 static void sum_pair(const job *j, gr_fold_block *b, pair *p)
 {
     const gr_fold_plan *f = j->f;
@@ -362,6 +385,7 @@ static void sum_pair(const job *j, gr_fold_block *b, pair *p)
     b->out_step = GR_FOLD_SUM_STEP;
     for (int t = 0; t < f->grid->n_taps; t++) {
         aim_block(j, b, p->x_panel, p->y_panel, t);
+        ask_for_lines(j, p, b, t);
         b->out = p->sums + t * GR_FOLD_SUM_ELEMS;
         for (int r = 0; r < b->rows && b->add; r++)
             memcpy(b->out + r * GR_FOLD_SUM_STEP,
@@ -377,12 +401,11 @@ static void sum_pair(const job *j, gr_fold_block *b, pair *p)
 static bool put_pair(const job *j, const pair *p)
 {
     const gr_fold_plan *f = j->f;
-    const int64_t n_taps = f->grid->n_taps, n = f->g.group_at / f->co;
-    const int64_t first = j->group * f->co + p->y_panel * f->isa->rows;
+    const int64_t n_taps = f->grid->n_taps;
     bool fit = true;
 
     for (int r = 0; r < p->rows; r++) {
-        const int64_t at = (first + r) * n + p->x_panel * GR_FOLD_RUN * n_taps;
+        const int64_t at = row_at(j, p, r);
         float *row = f->type_w == GR_F32 ? (float *)j->l->out[0] + at : p->row;
 
         for (int c = 0; c < p->cols; c += 16)

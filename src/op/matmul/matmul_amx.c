@@ -22,6 +22,7 @@
 #include "op/matmul/matmul_amx.h"
 #include "base/deal.h"
 #include "op/count.h"
+#include "op/lines.h"
 #include "op/matmul/matmul_kernels.h"
 #include "op/matmul/matmul_row_body.h"
 
@@ -163,15 +164,12 @@ static void ask_for_lines(const slice *s, int64_t left, int64_t right, int n_lef
     const gr_amx_plan *p = s->p;
     const float *y = s->sums ? s->sums : s->y_f32;
     const int rows = p->turned ? n_right : n_left;
-    const char *at;
 
     if (!y || p->is_f32)
         return;
-    at = (const char *)(y + (p->turned ? right * p->d.n + left : left * p->d.n + right));
-    for (int r = 0; r < rows; r++, at += (size_t)p->d.n * sizeof(float)) {
-        __asm__ volatile("prefetchw %0" ::"m"(*at));
-        __asm__ volatile("prefetchw %0" ::"m"(at[64]));
-    }
+    y += p->turned ? right * p->d.n + left : left * p->d.n + right;
+    for (int r = 0; r < rows; r++)
+        gr_ask_for_lines(y + r * p->d.n, 2 * GR_LINE_BYTES);
 }
 
 /* ---- loops ---- */
