@@ -4,10 +4,12 @@ run: python3 tests/golden/make_models.py small > tests/golden/models_small.txt
      python3 tests/golden/make_models.py full > tests/golden/models_full.txt
 
 Models, weights and data: torch_models.py. Each line: model, optimiser, step, loss in f64,
-losses of RUNS in f32. These differ in the order of their sums only, so that how far PyTorch's
+losses of runs() in f32. These differ in the order of their sums only, so that how far PyTorch's
 f32 is from f64 is not one throw of dice. Images are drawn channels last, as Gradus has them.
 """
 import contextlib
+import itertools
+import multiprocessing
 import sys
 
 import torch
@@ -140,15 +142,23 @@ OPTIMISERS = {
 # Batch norms over few samples make f32 drift from f64 fast: smaller steps there.
 SMALL_STEPS = {'resnet18': 0.01, 'dilated50': 0.01, 'unet': 0.01}
 
-# How the runs in f32 differ: in the order of sums alone. NNPACK is off in all of them: where
-# oneDNN is off it would convolve by Winograd's method, which has ten times the error.
-RUNS = {
-    'plain': {},
-    'channels_last': {'layout': torch.channels_last},
-    'no_onednn': {'onednn': False},
-    'two_threads': {'threads': 2},
-    'turned': {'turned': True},
+# How the runs in f32 differ: in the order of sums alone. All ways of choosing are run: those of the
+# first four where there are convolutions, else of the last two, since the others change no bit.
+# NNPACK is off in all of them: where oneDNN is off it would convolve by Winograd's method, which
+# has ten times the error.
+CHOICES = {
+    'layout': (torch.contiguous_format, torch.channels_last),
+    'onednn': (True, False),
+    'threads': (1, 2),
+    'turned': (False, True),
 }
+HAVE_CONVOLUTIONS = {'resnet18', 'dilated50', 'unet', 'jit'}
+
+
+def runs(name):
+    choices = [(key, of if name in HAVE_CONVOLUTIONS or key in ('threads', 'turned') else of[:1])
+               for key, of in CHOICES.items()]
+    return [dict(zip(CHOICES, how)) for how in itertools.product(*(of for _, of in choices))]
 
 
 @contextlib.contextmanager
@@ -175,26 +185,30 @@ def curve(make, loss_of, optimiser, lr, dtype):
     return losses
 
 
-def curves(model, optimiser, lr):
-    """In f64, then RUNS in f32: a tuple for each step."""
-    with run_as():
-        wide = curve(*model, optimiser, lr, torch.float64)
-    narrow = []
-    for how in RUNS.values():
-        with run_as(**how):
-            narrow.append(curve(*model, optimiser, lr, torch.float32))
-    return zip(wide, *narrow)
+def run(task):
+    """The losses of one run: of (set, model, optimiser, type, how)."""
+    kind, name, optimiser, dtype, how = task
+    with run_as(**how):
+        return curve(*SETS[kind][name], optimiser, SMALL_STEPS.get(name, 1), dtype)
+
+
+def tasks(kind, name, optimiser):
+    """In f64, then runs() in f32."""
+    return ([(kind, name, optimiser, torch.float64, {})] +
+            [(kind, name, optimiser, torch.float32, how) for how in runs(name)])
 
 
 def main():
+    kind, names = sys.argv[1], sys.argv[2:] or SETS[sys.argv[1]]
     print(f'# made with PyTorch {torch.__version__} by make_models.py')
-    print('# model optimiser step f64', *RUNS)
-    models = SETS[sys.argv[1]]
-    for name in sys.argv[2:] or models:
-        for optimiser in OPTIMISERS:
-            lr = SMALL_STEPS.get(name, 1)
-            for step, losses in enumerate(curves(models[name], optimiser, lr)):
-                print(name, optimiser, step, *map(repr, losses), flush=True)
+    print('# model optimiser step f64, then f32 by', ' x '.join(CHOICES), '(make_models.py: runs)')
+    lines = [(name, optimiser) for name in names for optimiser in OPTIMISERS]
+    with multiprocessing.get_context('spawn').Pool() as pool:
+        done = [pool.map_async(run, tasks(kind, *line), chunksize=1) for line in lines]
+        for line, losses in zip(lines, done):
+            for step, row in enumerate(zip(*losses.get())):
+                print(*line, step, *map(repr, row), flush=True)
 
 
-main()
+if __name__ == '__main__':
+    main()
