@@ -50,7 +50,7 @@ install: all
 
 clean:
 	rm -rf build
-	@if grep -qsx 'recipe: shapes' demo-run/config.yaml; then rm -rf demo-run; fi
+	@if grep -qsx 'recipe: "shapes"' demo-run/config.yaml; then rm -rf demo-run; fi
 
 help:
 	@echo "make            build the release preset into build/release"

@@ -15,7 +15,7 @@ bin=build/release/bin
 free_folder() {
     local run=demo-run i
     for i in 2 3 4 5 6 7 8 9; do
-        if [ ! -e "$run" ] || grep -qsx 'recipe: shapes' "$run/config.yaml"; then
+        if [ ! -e "$run" ] || grep -qsx 'recipe: "shapes"' "$run/config.yaml"; then
             rm -rf "$run"
             echo "$run"
             return

@@ -159,7 +159,7 @@ GR_API gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst) GR_MUS
 typedef struct gr_step_stats {
     int64_t n_steps;   /* updates run, skipped ones included */
     int64_t n_skipped; /* of them without effect: gradients were not finite */
-    double grad_norm;  /* before clipping; NaN unless clipping or fp16 is on */
+    double grad_norm;  /* before clipping; NaN unless clip_norm or fp16 is on */
     double loss_scale; /* 1 unless fp16 */
     /* Of what ranks share, this one's part. */
     size_t arena_bytes, state_bytes, exchange_bytes;

@@ -155,6 +155,25 @@ static void report_named(gr_check_report *r, gr_check_kind kind, const gr_named 
     keep_text(r, &t);
 }
 
+/* Whether the node writes its result over that source: a variable that it updates. */
+static bool overwrites(const gr_node *n, const gr_value *v)
+{
+    for (int o = 0; o < n->n_out; o++)
+        if (n->out[o].alias && gr_value_root(&n->out[o]) == gr_value_root(v))
+            return true;
+    return false;
+}
+
+/* A source as it was when the node read it. */
+static gr_status scan_source(checker *c, const gr_node *n, const gr_value *v, scan *out)
+{
+    if (!v->var || !overwrites(n, v))
+        return scan_value(c, v, out);
+    *out =
+        scan_memory((const char *)c->state + v->var->offset, v->dtype, gr_shape_count(&v->shape));
+    return GR_OK;
+}
+
 static gr_status add_source(checker *c, gr_text *t, const gr_node *n, int s, bool *all_finite)
 {
     const gr_value *v = n->src[s];
@@ -170,7 +189,7 @@ static gr_status add_source(checker *c, gr_text *t, const gr_node *n, int s, boo
     gr_text_addf(t, "%s %s", gr_dtype_name(v->dtype),
                  gr_shape_text(&v->shape, shape, sizeof(shape)));
     if (has_numbers(v)) {
-        GR_TRY(scan_value(c, v, &range));
+        GR_TRY(scan_source(c, n, v, &range));
         gr_text_add(t, ": ");
         add_range(t, &range);
         *all_finite = *all_finite && range.first < 0;

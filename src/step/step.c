@@ -53,6 +53,8 @@ static gr_status check_config(const gr_step_config *c)
     if (c->recompute != GR_RECOMPUTE_NONE && c->recompute != GR_RECOMPUTE_ALL &&
         c->recompute != GR_RECOMPUTE_LIMIT)
         return gr_fail(GR_ERR_ARG, "step: unknown recompute %d", (int)c->recompute);
+    if (c->recompute == GR_RECOMPUTE_LIMIT && c->memory_limit == 0)
+        return gr_fail(GR_ERR_ARG, "step: recompute to a limit needs memory_limit");
     if (c->dump_after)
         GR_TRY(gr_step_check_pass_name(c->dump_after));
     GR_TRY(gr_step_check_without(c->without ? c->without : ""));

@@ -246,6 +246,9 @@ static gr_status run(bench *b)
     config.transport = strcmp(b->transport, "auto") == 0 ? NULL : b->transport;
     GR_TRY(gr_pg_create(&b->pg, &config));
     GR_TRY(gr_log_setup(gr_pg_rank(b->pg)));
+    if (gr_pg_size(b->pg) == 1)
+        return gr_fail(GR_ERR_ARG, "one rank exchanges nothing; start several: gradrun "
+                                   "--nproc-per-node 2 gradus bench comm");
     b->mem = (float *)gr_malloc_aligned((size_t)b->max);
     if (!b->mem)
         return GR_ERR_NOMEM;

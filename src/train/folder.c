@@ -41,7 +41,7 @@ static const char *path_in(const gr_trainer *t, const char *name)
 /* ---- the folder ---- */
 
 /* Makes runs/shapes-20260131-235959, with -2, -3, ... when it is taken. */
-static gr_status invent_folder(const gr_trainer *t, gr_text *out)
+static gr_status invent_folder(gr_trainer *t, gr_text *out)
 {
     char stamp[32];
     struct tm parts;
@@ -56,8 +56,10 @@ static gr_status invent_folder(const gr_trainer *t, gr_text *out)
         if (i > 1)
             gr_text_addf(out, "-%d", i);
         GR_TRY(gr_text_status(out));
-        if (mkdir(gr_text_str(out), 0777) == 0)
+        if (mkdir(gr_text_str(out), 0777) == 0) {
+            t->is_trial = true;
             return GR_OK;
+        }
         if (errno != EEXIST)
             return gr_fail(GR_ERR_IO, "cannot make folder '%s': %s", gr_text_str(out),
                            strerror(errno));
@@ -219,8 +221,31 @@ gr_status gr_trainer_find_run(gr_trainer *t)
     return GR_OK;
 }
 
+/* A start that is refused leaves no folder behind whose name nobody chose. What anyone else has
+ * put there stays, and the folder with it. */
+static void remove_trial(const gr_trainer *t)
+{
+    static const char *const names[] = { "logs", GR_CKPT_FOLDER, GR_LAUNCH_FILE, "lock" };
+    gr_text path = GR_TEXT_INIT;
+
+    for (int r = 0; r < t->n_ranks; r++) {
+        path.len = 0;
+        gr_text_addf(&path, "%s/logs/rank_%d.log", t->folder, r);
+        (void)remove(gr_text_str(&path));
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        path.len = 0;
+        gr_text_addf(&path, "%s/%s", t->folder, names[i]);
+        (void)remove(gr_text_str(&path)); /* a folder only when it is empty */
+    }
+    gr_text_fini(&path);
+    (void)remove(t->folder);
+}
+
 void gr_trainer_release_folder(gr_trainer *t)
 {
+    if (t->is_trial && t->folder)
+        remove_trial(t);
     if (t->lock >= 0)
         close(t->lock);
     t->lock = -1;

@@ -10,6 +10,7 @@
 #include "gradus/settings.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -126,7 +127,7 @@ static gr_status list_runs(const char *folder, bool asked, gr_text *out)
     if (n < 0 && !asked)
         return GR_OK; /* there were none yet */
     if (n < 0)
-        return gr_fail(GR_ERR_IO, "list: cannot read folder '%s'", folder);
+        return gr_fail(GR_ERR_IO, "list: cannot read folder '%s': %s", folder, strerror(errno));
     gr_text_addf(out, "Runs in %s:\n", folder);
     for (int i = 0; i < n; i++) {
         run_state s = { 0 };

@@ -372,8 +372,9 @@ static gr_status evaluate_and_save(gr_trainer *t, bool evaluates)
 static gr_status step_and_after(gr_trainer *t)
 {
     int64_t next = t->at + 1;
+    bool is_first = t->at == t->pace.began_at; /* its loss is on the live line until a record is */
 
-    GR_TRY(gr_trainer_step(t, records_at(t, next)));
+    GR_TRY(gr_trainer_step(t, is_first || records_at(t, next)));
     if (records_at(t, next))
         GR_TRY(record(t));
     else if (gr_trainer_writes(t) && gr_progress_due(&t->progress))

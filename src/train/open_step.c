@@ -118,19 +118,20 @@ static gr_status refuse_memory(gr_trainer *t, const gr_named *feeds, size_t n_fr
                    t->o.batch_size, need, have);
 }
 
-/* With recompute limit the step itself keeps to it. */
 static gr_status check_limit(const gr_trainer *t, size_t needed)
 {
     char need[GR_BYTES_TEXT], limit[GR_BYTES_TEXT];
+    bool tried = t->o.recompute == GR_RECOMPUTE_LIMIT;
 
     if (t->o.memory_limit == 0 || needed <= (size_t)t->o.memory_limit)
         return GR_OK;
     return gr_fail(GR_ERR_NOMEM,
-                   "a step with batch_size %" PRId64 " needs %s on each rank, and memory_limit is "
-                   "%s; --recompute limit computes blocks again to stay below it, or choose a "
-                   "smaller --batch_size",
+                   "a step with batch_size %" PRId64 " needs %s on each rank%s, and memory_limit "
+                   "is %s; %schoose a smaller --batch_size",
                    t->o.batch_size, gr_bytes_text(needed, need),
-                   gr_bytes_text((size_t)t->o.memory_limit, limit));
+                   tried ? " though all blocks are computed again" : "",
+                   gr_bytes_text((size_t)t->o.memory_limit, limit),
+                   tried ? "" : "--recompute limit computes blocks again to stay below it, or ");
 }
 
 /* P20: what does not fit is refused before anything of that size is allocated. */

@@ -128,6 +128,14 @@ static gr_status finish_budget(const gr_train_options *o)
     return GR_OK;
 }
 
+static gr_status finish_recompute(const gr_train_options *o)
+{
+    if (o->recompute == GR_RECOMPUTE_LIMIT && o->memory_limit == 0)
+        return gr_settings_fail(o->settings, "train.recompute",
+                                "'limit' needs memory_limit, what a step may take: 20GiB");
+    return GR_OK;
+}
+
 static void finish_stopping(gr_train_options *o)
 {
     const gr_setting *v = &gr_settings_slot(o->settings, "train.early_stopping.enabled")->value;
@@ -154,6 +162,7 @@ static gr_status fill(gr_train_options *o)
     GR_TRY(finish_warmup(o));
     GR_TRY(finish_map(o));
     GR_TRY(finish_budget(o));
+    GR_TRY(finish_recompute(o));
     optim = gr_train_options_optim(o);
     return gr_optim_check(&optim);
 }

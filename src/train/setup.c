@@ -125,6 +125,7 @@ static gr_status open_files(gr_trainer *t)
     t->stop_path = stop;
     GR_TRY(gr_trainer_check_room(t));
     GR_TRY(write_config(t, config));
+    t->is_trial = false;
     GR_TRY(gr_trainer_write_summary(t));
     GR_TRY(gr_trainer_open_track(t));
     gr_trainer_show_texts(t);

@@ -78,6 +78,7 @@ typedef struct gr_trainer {
 
     const char *folder; /* of the run */
     int lock;           /* rank 0: descriptor of the folder's lock; -1: none */
+    bool is_trial;      /* rank 0: it invented the folder, and nothing of a run is there yet */
     size_t checkpoint_bytes;
     bool goes_on;             /* the folder's own run is resumed, not a new one begun */
     gr_source source;         /* rank 0 */
@@ -111,7 +112,7 @@ typedef struct gr_trainer {
     gr_check_report
         *check; /* debugging: steps are checked, and this says what was found; or NULL */
     gr_loss_watch watch;
-    double loss; /* mean over the ranks, as of the latest record; NaN before */
+    double loss; /* mean over the ranks, as of the first step or the latest record; NaN before */
 } gr_trainer;
 
 static inline bool gr_trainer_writes(const gr_trainer *t)

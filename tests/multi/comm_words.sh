@@ -33,6 +33,7 @@ expect 0 pair "${train[@]}" --output_dir c
 ! grep -q 'COMM group' err.txt || fail "a group on one host is told of unasked"
 
 # The table of algorithms prints; one that is asked for is there, and a wrong one is refused.
+expect 2 "$GR_BIN/gradus" bench comm
 expect 0 "$GR_BIN/gradus" bench comm --table
 for row in 'all-reduce +several .* hosts' 'all-reduce .* shares' 'broadcast .* tree' 'barrier .* steps'; do
     said "^$row"

@@ -44,6 +44,16 @@ says large "Everything is ready.$"
 says bad "largest batch_size that works is 10"
 : >plain
 ! check 1 where --n_train 500 --output_dir plain/run || fail "a folder in a file"
+# A batch norm over one pixel takes no batch of one: the answer begins at two.
+timeout 300 "$gradus" check vision --device cpu --batch_size 4 --device_memory 140MiB >norm.log 2>&1 || fail norm
+says norm "largest batch_size that fits is [0-9]"
+# Drawn pictures are brought to the size that the transforms say, as those of a folder are.
+timeout 300 "$gradus" check vision --device cpu --batch_size 4 --model.name mlp --transform '{RESIZE: [40, 24]}' \
+    >drawn.log 2>&1 || fail drawn
+says drawn "Everything is ready."
+! timeout 300 "$gradus" check vision --device cpu --batch_size 4096 --device_memory 150MiB >norms.log 2>&1 ||
+    fail norms
+says norms "largest batch_size that fits is [0-9]"
 check 1 frozen --n_train 500 --freeze 'fc1.*' || fail frozen
 says frozen "34186 trainable, 200960 frozen"
 rm ./*.log plain

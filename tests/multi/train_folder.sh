@@ -47,6 +47,19 @@ refused 2 "'one' holds a run already" --output_dir one "${small[@]}"
 refused 2 "the loss is .*nan" --output_dir nan "${small[@]}" --optim sgd --lr 1e6
 refused 0 "begins anew" --output_dir nan "${small[@]}"
 
+# What is refused before the first step leaves no folder with an invented name.
+mkdir empty
+cd empty
+for words in "--batch_size 100000" "--freeze x*" "--n_train 8"; do
+    rc=0
+    # shellcheck disable=SC2086
+    timeout 300 "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train shapes --device cpu $words >../out.log 2>&1 ||
+        rc=$?
+    [ "$rc" != 0 ] || fail "$words was taken"
+    [ -z "$(find . -mindepth 2)" ] || fail "$words left $(find . -mindepth 2 | paste -sd ' ')"
+done
+cd ..
+
 # Many at the same moment: exactly one begins in a folder, and without --output_dir each
 # has one of its own.
 for i in 1 2 3 4 5 6; do

@@ -47,6 +47,8 @@ if command -v script >where.txt && script -qec true /dev/null >where.txt 2>&1 </
             --n_eval 64 --epochs 1" /dev/null >"$term.out" </dev/null || fail "terminal $term"
     done
     grep -q $'\033' xterm.out || fail "no live line on a terminal"
+    grep -q 'step 1/' xterm.out || fail "no live line of the first step"
+    ! grep -q 'loss nan' xterm.out || fail "a loss that is not known yet is shown as nan"
     ! grep -q $'\033' dumb.out || fail "codes on a dumb terminal"
 else
     echo "no script(1), or no terminals for it: not tried" >&2

@@ -93,14 +93,15 @@ static gr_status plan_with_limit(size_t limit)
 {
     gr_step_config c = make_job(GR_RECOMPUTE_LIMIT, GR_AMP_NONE, 1).c;
     batch *b = malloc(sizeof(*b));
-    gr_step *s;
+    gr_step *s = NULL;
     gr_status st;
 
     c.device = "cpu";
     c.memory_limit = limit;
     batch_fill(b, false, 0, 0, 64);
-    GR_CHECK_OK(gr_step_create(&s, &c));
-    st = gr_step_plan(s, true, b->feeds, 2);
+    st = gr_step_create(&s, &c);
+    if (st == GR_OK)
+        st = gr_step_plan(s, true, b->feeds, 2);
     gr_step_destroy(s);
     free(b);
     return st;
@@ -130,6 +131,7 @@ static void test_memory(void)
     GR_CHECK_OK(plan_with_limit(anew.total));
     GR_CHECK_FAILS(plan_with_limit(anew.total / 2), GR_ERR_NOMEM,
                    "though all of 4 blocks are computed again");
+    GR_CHECK_FAILS(plan_with_limit(0), GR_ERR_ARG, "needs memory_limit");
 }
 
 static gr_status trace_open(gr_graph *g, void *user)

@@ -124,6 +124,8 @@ static void test_found(void)
     GR_CHECK_OK(gr_step_run_checked(s, &feed, 1, 3e38, &r));
     GR_CHECK_EQ(r.kind, GR_CHECK_UPDATE);
     GR_CHECK_STR(r.name, "w");
+    GR_CHECK(strstr(r.text, " of 3 elements; the first at ")); /* of the result alone: */
+    GR_CHECK(!strstr(strstr(r.text, "source 0: 'w'"), "inf of"));
     check_untouched(s, before);
 
     x[2] = NAN;

@@ -20,8 +20,8 @@ demo() { # FOLDER: where it must run
 }
 
 demo demo-run
-mkdir "$top/demo-run"
-echo 'recipe: shapes' >"$top/demo-run/config.yaml"
+"$GR_BIN/gradus" train shapes --output_dir "$top/demo-run" --max_steps 1 --device cpu >"$top/out" 2>&1 ||
+    fail "a run for it failed"
 demo demo-run
 [ ! -e "$top/demo-run" ] || fail "an earlier demo stayed"
 mkdir "$top/demo-run"

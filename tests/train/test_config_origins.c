@@ -94,6 +94,7 @@ static void test_wrong(void)
         { "", "--warmup_steps 5 --warmup_epochs 1",
           "'--warmup_epochs': stands beside warmup_steps" },
         { "", "--token_budget 9", "flag '--token_budget': is for the sampler 'bucketed' only" },
+        { "", "--recompute limit", "flag '--recompute': 'limit' needs memory_limit" },
         { "", "--pretrained_map a.b", "'a.b' has no '=': write old prefix=new prefix" },
         { "", "--wandb_api_key=sekrit", "flag '--wandb_api_key': is a secret" },
         { "", "--hf_token sekrit", "set HF_TOKEN in the environment" },

@@ -265,16 +265,20 @@ static gr_status open_drawn(gr_vision *v, const gr_recipe_config *config)
     bool masks = gr_vision_segments(&v->model);
     gr_vision_model *m = &v->model;
     int most = masks ? GR_SHAPES_CLASSES + 1 : GR_SHAPES_CLASSES;
+    int64_t side = m->height ? m->height : masks ? 64 : GR_SHAPES_SIDE;
+    int64_t width = m->width ? m->width : side;
 
-    m->height = m->height ? m->height : masks ? 64 : GR_SHAPES_SIDE;
+    if (!m->height) /* transforms may make them another size */
+        GR_TRY(gr_vision_transform_size(v->s, &m->height, &m->width));
+    m->height = m->height ? m->height : side;
     m->width = m->width ? m->width : m->height;
     m->channels = m->channels ? m->channels : 1;
     m->n_out = m->n_out ? m->n_out : most;
-    if (m->n_out > most || m->height != m->width || m->height > GR_SCENE_MAX_SIDE)
+    if (m->n_out > most || side != width || side > GR_SCENE_MAX_SIDE)
         return gr_settings_fail(v->s, "dataset.name",
                                 "drawn shapes have at most %d classes and are square, at most %d "
                                 "pixels a side; not %d classes, %" PRId64 " x %" PRId64,
-                                most, GR_SCENE_MAX_SIDE, m->n_out, m->height, m->width);
+                                most, GR_SCENE_MAX_SIDE, m->n_out, side, width);
     for (int i = 0; i < GR_N_SPLITS; i++) {
         gr_vision_part *p = &v->parts[i];
         int n_kinds = masks ? m->n_out - 1 : m->n_out;
@@ -289,7 +293,7 @@ static gr_status open_drawn(gr_vision *v, const gr_recipe_config *config)
         if (m->n_out == 1)
             n_kinds = masks ? GR_SHAPES_CLASSES : 2;
         p->scene =
-            (gr_scene){ .side = (int)m->height,
+            (gr_scene){ .side = (int)side,
                         .channels = (int)m->channels,
                         .n_kinds = n_kinds,
                         .n_shapes = masks ? (int)gr_settings_int(v->s, "dataset.n_shapes") : 1 };

@@ -152,7 +152,8 @@ gr_status gr_vision_transform(const gr_vision *v, const gr_sample *sample, gr_vi
     if (s->image.height != height || s->image.width != width)
         return gr_fail(GR_ERR_FORMAT,
                        "it is %d x %d after the transforms, but the network takes %" PRId64
-                       " x %" PRId64 "; give RESIZE or CROP in transform",
+                       " x %" PRId64
+                       "; give a RESIZE or CROP that leaves that, or another image_size",
                        s->image.height, s->image.width, height, width);
     return gr_augment_to_f32(a, &s->image, to);
 }
