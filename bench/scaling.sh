@@ -5,7 +5,8 @@
 # cores share. "level" is the same against RANKS times the slowest of the independent runs: ranks
 # that train together go at the pace of the slowest core. "alike" leaves out that waiting: a step of
 # the independent runs, in the mean, / own work + exchange of a rank, as "parts_ms" has them; it is
-# the efficiency on cores that are alike. Programs take turns, ROUNDS times; medians.
+# the efficiency on cores that are alike. Programs take turns, ROUNDS times; medians, of ratios
+# those of what stood side by side: the pace of shared cores changes from minute to minute.
 #
 # usage: scaling.sh RANKS [STEPS [MODEL:AMP...]]    default: 12 steps (600 of the MLP)
 #        THREADS=1           of a rank; 16 cores / 8 ranks = 2 is what gradrun gives
@@ -38,6 +39,7 @@ slowest() { awk -v n="$ranks" '$1 == "samples_per_s:" && (!k++ || $2 < min) { mi
 mean_ms() { awk '$1 == "step_ms:" { sub(/.*mean /, ""); sum += $1; n++ } END { print n ? sum / n : 0 }'; }
 parts_ms() { awk '$1 == "parts_ms:" { sub(/ of a step\).*/, ""); print $2, $(NF - 2) }'; }
 rate() { awk '$1 == "samples_per_s:" { sum += $2 } END { print sum + 0 }'; }
+over() { awk -v a="$1" -v b="$2" 'BEGIN { print (b > 0 ? a / b : 0) }'; }
 median() { tr ' ' '\n' <<<"$*" | sort -g | awk '{ x[NR] = $1 } END {
     print NR ? (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 : 0 }'; }
 alone() { local r=$1; PLACE=$r sh -c "$pin" sh "$bin/gradus" bench step "$model" --device cpu \
@@ -57,21 +59,25 @@ printf '%-17s %10s %12s %10s %11s %8s %8s %8s %10s %8s\n' "$ranks ranks" one ind
 for job in "${jobs[@]}"; do
     model=${job%:*} amp=${job#*:} n=$steps
     [ "$model" != mlp ] || n=$((steps * 50))
-    a=() b=() c=() d=() e=() f=()
+    a=() b=() c=() d=() efficiency=() level=() alike=() times=() ratio=()
     for ((i = 0; i < rounds; i++)); do
         a+=("$(alone 0 | rate)")
         text=$(independent)
         b+=("$(rate <<<"$text")")
-        e+=("$(slowest <<<"$text")")
+        slow=$(slowest <<<"$text")
         ms=$(mean_ms <<<"$text")
         text=$(together)
         c+=("$(rate <<<"$text")")
-        f+=("$(parts_ms <<<"$text" | awk -v ms="$ms" '{ print ms / ($1 + $2) }')")
+        efficiency+=("$(over "${c[i]}" "${b[i]}")")
+        level+=("$(over "${c[i]}" "$slow")")
+        alike+=("$(parts_ms <<<"$text" | awk -v ms="$ms" '{ print ms / ($1 + $2) }')")
+        times+=("$(over "${c[i]}" "${a[i]}")")
         [ "$has_torch" = 0 ] || d+=("$(ddp | rate || true)")
+        [ "$has_torch" = 0 ] || ratio+=("$(over "${c[i]}" "${d[i]}")")
     done
-    awk -v m="$job" -v a="$(median "${a[@]}")" -v b="$(median "${b[@]}")" \
-        -v c="$(median "${c[@]}")" -v d="$(median "${d[@]:-0}")" -v e="$(median "${e[@]}")" \
-        -v f="$(median "${f[@]}")" 'BEGIN {
-        printf "%-17s %10.1f %12.1f %10.1f %11.2f %8.2f %8.2f %8.2f %10.1f %8s\n", m, a, b, c,
-            b ? c / b : 0, e ? c / e : 0, f, a ? c / a : 0, d, d ? sprintf("%.2f", c / d) : "-" }'
+    printf '%-17s %10.1f %12.1f %10.1f %11.2f %8.2f %8.2f %8.2f %10.1f %8s\n' "$job" \
+        "$(median "${a[@]}")" "$(median "${b[@]}")" "$(median "${c[@]}")" \
+        "$(median "${efficiency[@]}")" "$(median "${level[@]}")" "$(median "${alike[@]}")" \
+        "$(median "${times[@]}")" "$(median "${d[@]:-0}")" \
+        "$([ "$has_torch" = 0 ] && echo - || printf '%.2f' "$(median "${ratio[@]}")")"
 done
