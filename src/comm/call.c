@@ -76,6 +76,63 @@ static gr_status check_ranks(const gr_pg *pg, const gr_pg_call *c)
     return GR_OK;
 }
 
+/* Elements that this rank reads from src, in a call that is right otherwise. */
+static size_t count_read(const gr_pg *pg, const gr_pg_call *c)
+{
+    bool is_root = c->root == pg->rank;
+    size_t n = 0;
+
+    switch (c->kind) {
+    case GR_CALL_ALLREDUCE:
+    case GR_CALL_REDUCE:
+    case GR_CALL_SEND: return c->n_elem;
+    case GR_CALL_REDUCE_SCATTER: return gr_call_first(c, pg->size);
+    case GR_CALL_ALLGATHER:
+    case GR_CALL_GATHER: return gr_call_count(c, pg->rank);
+    case GR_CALL_BROADCAST: return is_root ? c->n_elem : 0;
+    case GR_CALL_SCATTER: return is_root ? gr_call_first(c, pg->size) : 0;
+    case GR_CALL_ALLTOALL:
+        for (int k = 0; k < pg->size; k++)
+            n += c->send_counts ? c->send_counts[k] : c->n_elem;
+        return n;
+    case GR_CALL_BARRIER:
+    case GR_CALL_RECV:
+    case GR_CALL_COUNT: break;
+    }
+    return 0;
+}
+
+/* And writes to dst. */
+static size_t count_written(const gr_pg *pg, const gr_pg_call *c)
+{
+    bool is_root = c->root == pg->rank;
+
+    switch (c->kind) {
+    case GR_CALL_ALLREDUCE:
+    case GR_CALL_BROADCAST:
+    case GR_CALL_RECV: return c->n_elem;
+    case GR_CALL_REDUCE: return is_root ? c->n_elem : 0;
+    case GR_CALL_REDUCE_SCATTER:
+    case GR_CALL_SCATTER: return gr_call_count(c, pg->rank);
+    case GR_CALL_ALLGATHER:
+    case GR_CALL_ALLTOALL: return gr_call_first(c, pg->size);
+    case GR_CALL_GATHER: return is_root ? gr_call_first(c, pg->size) : 0;
+    case GR_CALL_BARRIER:
+    case GR_CALL_SEND:
+    case GR_CALL_COUNT: break;
+    }
+    return 0;
+}
+
+static gr_status check_memory(const gr_pg *pg, const gr_pg_call *c)
+{
+    if (!c->src && !c->dst && count_read(pg, c) > 0)
+        return gr_fail(GR_ERR_ARG, "the memory with what rank %d gives is NULL", pg->rank);
+    if (!c->dst && count_written(pg, c) > 0)
+        return gr_fail(GR_ERR_ARG, "the memory for the result on rank %d is NULL", pg->rank);
+    return GR_OK;
+}
+
 static gr_status check(const gr_pg *pg, const gr_pg_call *c)
 {
     gr_fold_fn *fn;
@@ -93,7 +150,8 @@ static gr_status check(const gr_pg *pg, const gr_pg_call *c)
     if ((c->kind == GR_CALL_ALLTOALL) && !c->counts != !c->send_counts)
         return gr_fail(GR_ERR_ARG, "an all-to-all takes both lists of counts or none");
     GR_TRY(check_ranks(pg, c));
-    return check_sizes(pg, c);
+    GR_TRY(check_sizes(pg, c));
+    return check_memory(pg, c);
 }
 
 /* In place: src becomes the part of dst that this rank gives. */
@@ -111,14 +169,30 @@ static void fill_source(const gr_pg *pg, gr_pg_call *c)
         c->dst = dst + gr_call_first(c, pg->rank) * elem_bytes;
 }
 
-gr_status gr_call_check(const gr_pg *pg, const gr_pg_call *c, gr_pg_call *out)
+/* Puts what was asked for before a message. A pair is named from this side, not from the one
+ * that both agree on. */
+static gr_status wrap_call(gr_status st, const gr_pg *pg, const gr_pg_call *c)
 {
     char text[GR_WHAT_TEXT];
-    gr_what what = { .kind = (int32_t)c->kind };
-    gr_status st = check(pg, c);
+    gr_what what;
 
+    gr_call_what(pg, c, &what);
+    if (is_pair(c->kind)) {
+        what.kind = (int32_t)c->kind;
+        what.root = c->root;
+    }
+    return gr_wrap(st, "%s", gr_what_text(&what, c->label, text, sizeof(text)));
+}
+
+gr_status gr_call_check(const gr_pg *pg, const gr_pg_call *c, gr_pg_call *out)
+{
+    gr_status st;
+
+    if (!c)
+        return gr_fail(GR_ERR_ARG, "there is no call (NULL)");
+    st = check(pg, c);
     if (st != GR_OK)
-        return gr_wrap(st, "%s", gr_what_text(&what, c->label, text, sizeof(text)));
+        return wrap_call(st, pg, c);
     *out = *c;
     if (!c->src && c->dst)
         fill_source(pg, out);
@@ -144,7 +218,7 @@ void gr_call_what(const gr_pg *pg, const gr_pg_call *c, gr_what *what)
     else if (c->kind == GR_CALL_SEND || has_root(c->kind))
         what->root = c->root;
     what->n_elem = c->n_elem;
-    if (!c->counts)
+    if (!c->counts || !has_blocks(c->kind)) /* a call that is about to be refused may have some */
         return;
     if (c->kind == GR_CALL_ALLTOALL) { /* its counts differ between ranks by nature */
         what->n_elem = 0;

@@ -9,8 +9,8 @@
 #include "comm/what.h"
 
 /* GR_ERR_ARG for a root, type, reduction or size that cannot be; counts that add up to
- * more than memory. *out is the call with src never NULL where it is read: in place, it
- * points into dst. */
+ * more than memory; elements without memory. *out is the call with src never NULL where it is
+ * read: in place, it points into dst. */
 gr_status gr_call_check(const gr_pg *pg, const gr_pg_call *c, gr_pg_call *out) GR_MUST_CHECK;
 
 /* What all ranks must say alike. For SEND and RECV: what both sides must. */

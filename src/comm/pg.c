@@ -160,6 +160,8 @@ gr_status gr_pg_begin(gr_work **out, gr_pg *pg, const gr_pg_call *c)
 
 gr_status gr_work_test(gr_work *w, bool *is_done)
 {
+    if (!w)
+        return gr_fail(GR_ERR_ARG, "there is no work (NULL)");
     GR_TRY(enter(w->pg));
     return leave(w->pg, w->pg->ops->work_test(w, is_done));
 }
@@ -175,6 +177,9 @@ gr_status gr_work_finish(gr_work *w)
 gr_status gr_pg_gather_bytes(gr_pg *pg, const void *src, size_t n_bytes, char ***out, size_t *sizes)
 {
     GR_TRY(enter(pg));
+    if (!src && n_bytes > 0)
+        return leave(pg,
+                     gr_fail(GR_ERR_ARG, "gather: the memory with the %zu bytes is NULL", n_bytes));
     return leave(pg, pg->ops->gather_bytes(pg, src, n_bytes, out, sizes));
 }
 

@@ -76,6 +76,8 @@ gr_status gr_pg_create_sub(gr_pg **out, gr_pg *pg, const int *ranks, int n)
     *out = NULL;
     if (n < 1 || n > gr_pg_size(pg))
         return gr_fail(GR_ERR_ARG, "a sub-group of %d ranks in a group of %d", n, gr_pg_size(pg));
+    if (!ranks)
+        return gr_fail(GR_ERR_ARG, "a sub-group of %d ranks without their list (NULL)", n);
     for (int i = 0; i < n; i++) {
         if (ranks[i] < 0 || ranks[i] >= gr_pg_size(pg))
             return gr_fail(GR_ERR_ARG, "a sub-group with rank %d of a group of %d", ranks[i],
