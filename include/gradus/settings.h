@@ -50,8 +50,8 @@ typedef struct gr_key {
 
 /*
  * Reading. The key is one of the table, and of the function's kind: anything else is a
- * mistake in the program and ends it with a message. Not given and without a preset: 0,
- * false, NULL, or an empty list.
+ * mistake in the program and ends it with a message (the exception of status.h). Not given and
+ * without a preset: 0, false, NULL, or an empty list.
  */
 GR_API int64_t gr_settings_int(const gr_settings *s, const char *key); /* CHOICE: its number */
 GR_API double gr_settings_f64(const gr_settings *s, const char *key);  /* INT, too */

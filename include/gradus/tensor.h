@@ -49,7 +49,8 @@ GR_API const char *gr_dtype_name(gr_dtype t);
 GR_API size_t gr_dtype_bytes(gr_dtype t);
 GR_API bool gr_dtype_is_float(gr_dtype t);
 
-/* gr_shape_of(2, (int64_t[]){128, 784}) or GR_SHAPE(128, 784). At most GR_MAX_DIMS. */
+/* gr_shape_of(2, (int64_t[]){128, 784}) or GR_SHAPE(128, 784). More than GR_MAX_DIMS, less than 0,
+ * or `dim` NULL gives a shape that gr_shape_check() refuses, and so does all that takes shapes. */
 GR_API gr_shape gr_shape_of(int n_dims, const int64_t *dim);
 #define GR_SHAPE(...)                                                        \
     gr_shape_of((int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), \

@@ -33,7 +33,7 @@ void gr_init_fans(gr_shape weight, double *fan_in, double *fan_out)
 {
     double n_places = 1;
 
-    for (int i = 2; i < weight.n_dims; i++)
+    for (int i = 2; i < weight.n_dims && i < GR_MAX_DIMS; i++)
         n_places *= (double)weight.dim[i];
     *fan_in = weight.n_dims < 2 ? 0 : n_places * (double)weight.dim[1];
     *fan_out = weight.n_dims < 2 ? 0 : n_places * (double)weight.dim[0];

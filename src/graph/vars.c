@@ -131,7 +131,7 @@ static gr_status add(gr_vars *t, const gr_var *want, gr_var **out)
 
     if (!v || !name)
         return GR_ERR_NOMEM;
-    GR_TRY(gr_shape_check(&want->shape, want->dtype));
+    GR_TRY(gr_wrap(gr_shape_check(&want->shape, want->dtype), "variable '%s'", want->name));
     GR_TRY(gr_grow((void **)&t->list, &t->cap, t->n + 1, sizeof(*t->list)));
     *v = *want;
     v->name = name;

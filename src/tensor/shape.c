@@ -1,8 +1,9 @@
 /*
  * Shapes.
  *
- * Unused entries of `dim` are 0. A shape from outside goes through gr_shape_check() first;
- * the other functions rely on it. Values only; any thread.
+ * Unused entries of `dim` are 0. A shape from outside goes through gr_shape_check() first:
+ * the other functions rely on it for sizes that do not overflow, and only stay inside `dim`.
+ * Values only; any thread.
  */
 #include "gradus/tensor.h"
 
@@ -14,13 +15,18 @@
 
 #define MAX_BYTES ((uint64_t)1 << 62)
 
+/* Entries of `dim` that are in use; a shape that no check has seen may claim more. */
+static int n_used(const gr_shape *s)
+{
+    return s->n_dims < GR_MAX_DIMS ? s->n_dims : GR_MAX_DIMS;
+}
+
 gr_shape gr_shape_of(int n_dims, const int64_t *dim)
 {
     gr_shape s = { .n_dims = n_dims };
 
-    GR_BUG_IF(n_dims < 0 || n_dims > GR_MAX_DIMS);
-    for (int i = 0; i < n_dims; i++)
-        s.dim[i] = dim[i];
+    for (int i = 0; i < n_used(&s); i++)
+        s.dim[i] = dim ? dim[i] : -1;
     return s;
 }
 
@@ -28,7 +34,7 @@ int64_t gr_shape_count(const gr_shape *s)
 {
     int64_t n = 1;
 
-    for (int i = 0; i < s->n_dims; i++)
+    for (int i = 0; i < n_used(s); i++)
         n *= s->dim[i];
     return n;
 }
@@ -37,7 +43,7 @@ bool gr_shape_equal(const gr_shape *a, const gr_shape *b)
 {
     if (a->n_dims != b->n_dims)
         return false;
-    for (int i = 0; i < a->n_dims; i++)
+    for (int i = 0; i < n_used(a); i++)
         if (a->dim[i] != b->dim[i])
             return false;
     return true;
@@ -88,12 +94,12 @@ const char *gr_shape_text(const gr_shape *s, char *text, size_t n_bytes)
     if (n_bytes == 0)
         return text;
     len = add_part(text, n_bytes, 0, "[");
-    for (int i = 0; i < s->n_dims; i++) {
+    for (int i = 0; i < n_used(s); i++) {
         char part[32];
 
         snprintf(part, sizeof(part), "%s%" PRId64, i > 0 ? ", " : "", s->dim[i]);
         len = add_part(text, n_bytes, len, part);
     }
-    add_part(text, n_bytes, len, "]");
+    add_part(text, n_bytes, len, s->n_dims > GR_MAX_DIMS ? ", ...]" : "]");
     return text;
 }

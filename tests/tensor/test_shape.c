@@ -45,6 +45,21 @@ static void checks(void)
     GR_CHECK_FAILS(gr_shape_check(&s, GR_F32), GR_ERR_ARG, "not -1");
 }
 
+/* What is wrong when it is made is told by the check, and harms nothing until then. */
+static void wrong(void)
+{
+    gr_shape nine = GR_SHAPE(1, 2, 1, 1, 1, 1, 1, 1, 1), none = gr_shape_of(3, NULL);
+    gr_shape below = gr_shape_of(-2, NULL);
+    char text[GR_SHAPE_TEXT];
+
+    GR_CHECK_FAILS(gr_shape_check(&nine, GR_F32), GR_ERR_ARG, "0 to 8 dimensions, not 9");
+    GR_CHECK_STR(gr_shape_text(&nine, text, sizeof(text)), "[1, 2, 1, 1, 1, 1, 1, 1, ...]");
+    GR_CHECK_EQ(gr_shape_count(&nine), 2);
+    GR_CHECK(gr_shape_equal(&nine, &nine));
+    GR_CHECK_FAILS(gr_shape_check(&none, GR_F32), GR_ERR_ARG, "[-1, -1, -1]: dimension 0");
+    GR_CHECK_FAILS(gr_shape_check(&below, GR_F32), GR_ERR_ARG, "0 to 8 dimensions, not -2");
+}
+
 static void texts(void)
 {
     gr_shape s = GR_SHAPE(128, 784), scalar = GR_SCALAR;
@@ -67,6 +82,7 @@ int main(void)
 {
     values();
     checks();
+    wrong();
     texts();
     return 0;
 }

@@ -20,9 +20,14 @@ gr_value *gr_constant_at(const char *site, gr_graph *g, gr_dtype t, gr_shape sha
 {
     gr_constant_attr *attr;
     size_t n_bytes;
+    gr_status st = gr_shape_check(&shape, t);
 
-    if (!mem || (unsigned)t >= GR_DTYPE_COUNT || gr_shape_check(&shape, t) != GR_OK) {
-        gr_graph_fail(g, site, "constant: no elements, or no shape for them");
+    if (st != GR_OK) {
+        gr_graph_stick(g, gr_wrap(st, "%s: constant", site));
+        return NULL;
+    }
+    if (!mem) {
+        gr_graph_fail(g, site, "constant: there are no elements (NULL)");
         return NULL;
     }
     n_bytes = (size_t)gr_shape_count(&shape) * gr_dtype_bytes(t);
