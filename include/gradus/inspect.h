@@ -125,7 +125,8 @@ typedef struct gr_fit_config {
 /*
  * The largest batch per micro-step and rank whose training step keeps within the limit,
  * found by planning, and the bytes it needs. Memory must not shrink when the batch grows.
- * GR_ERR_NOMEM when min_batch itself does not fit, with both numbers. Not collective.
+ * GR_ERR_NOMEM when min_batch itself does not fit, with both numbers. A failure leaves *batch and
+ * *n_bytes as they were. Not collective.
  */
 GR_API gr_status gr_step_fit_batch(gr_step *s, const gr_named *feeds, int n_feeds,
                                    const gr_fit_config *config, int64_t *batch,

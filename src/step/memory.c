@@ -364,7 +364,7 @@ static gr_status bytes_of_batch(gr_step *s, const gr_named *feeds, int n_feeds,
                                 const gr_fit_config *c, int64_t batch, size_t *n_bytes)
 {
     gr_named *scaled = gr_malloc(((size_t)n_feeds + 1) * sizeof(*scaled));
-    gr_memory_report r;
+    gr_memory_report r = { 0 };
     gr_status st;
 
     if (!scaled)
@@ -388,32 +388,35 @@ static gr_status check_fit(const gr_fit_config *c, const int64_t *batch, const s
     return GR_OK;
 }
 
-/* Doubles from the smallest until one does not fit, then halves the stretch between. */
+/* Doubles from the smallest until one does not fit, then halves the stretch between. `most` is the
+ * largest that may still fit: it can be the largest number there is, and one more cannot be. */
 gr_status gr_step_fit_batch(gr_step *s, const gr_named *feeds, int n_feeds, const gr_fit_config *c,
                             int64_t *batch, size_t *n_bytes)
 {
-    int64_t good, bad;
-    size_t need;
+    int64_t good, most;
+    size_t need, good_bytes;
 
     GR_TRY(check_fit(c, batch, n_bytes));
-    GR_TRY(bytes_of_batch(s, feeds, n_feeds, c, c->min_batch, n_bytes));
-    if (*n_bytes > c->limit_bytes)
+    GR_TRY(gr_step_check_feeds(feeds, n_feeds)); /* before they are copied */
+    GR_TRY(bytes_of_batch(s, feeds, n_feeds, c, c->min_batch, &good_bytes));
+    if (good_bytes > c->limit_bytes)
         return gr_fail(GR_ERR_NOMEM, "fit: a batch of %lld needs %zu bytes, the limit is %zu",
-                       (long long)c->min_batch, *n_bytes, c->limit_bytes);
+                       (long long)c->min_batch, good_bytes, c->limit_bytes);
     good = c->min_batch;
-    bad = c->max_batch + 1;
-    for (bool doubling = true; bad - good > 1;) {
-        int64_t next = doubling && good < bad / 2 ? 2 * good : good + (bad - good) / 2;
+    most = c->max_batch;
+    for (bool doubling = true; good < most;) {
+        int64_t next = doubling && good <= most / 2 ? 2 * good : good + (most - good + 1) / 2;
 
         GR_TRY(bytes_of_batch(s, feeds, n_feeds, c, next, &need));
         if (need > c->limit_bytes) {
-            bad = next;
+            most = next - 1;
             doubling = false;
         } else {
             good = next;
-            *n_bytes = need;
+            good_bytes = need;
         }
     }
     *batch = good;
+    *n_bytes = good_bytes;
     return GR_OK;
 }

@@ -143,9 +143,22 @@ static void test_fit(void)
         GR_CHECK_EQ(got, want);
         GR_CHECK_EQ(n_bytes, need[want]);
     }
+    fit.limit_bytes = need[7];
+    fit.max_batch = INT64_MAX; /* one more is no number */
+    GR_CHECK_OK(gr_step_fit_batch(s, b->feeds, 2, &fit, &got, &n_bytes));
+    GR_CHECK(got >= 7 && n_bytes == need[got] && need[got + 1] > need[7]);
+    fit.min_batch = INT64_MAX;
+    GR_CHECK_FAILS(gr_step_fit_batch(s, b->feeds, 2, &fit, &got, &n_bytes), GR_ERR_ARG,
+                   "too large");
+    fit.min_batch = 1;
+    fit.max_batch = 40;
     fit.limit_bytes = need[1] - 1;
+    got = -5;
+    n_bytes = 3;
     GR_CHECK_FAILS(gr_step_fit_batch(s, b->feeds, 2, &fit, &got, &n_bytes), GR_ERR_NOMEM,
                    "a batch of 1 needs");
+    GR_CHECK(got == -5 && n_bytes == 3); /* nothing of what did not fit */
+    GR_CHECK_FAILS(gr_step_fit_batch(s, NULL, 2, &fit, &got, &n_bytes), GR_ERR_ARG, "2 feeds");
     fit.min_batch = 0;
     GR_CHECK_FAILS(gr_step_fit_batch(s, b->feeds, 2, &fit, &got, &n_bytes), GR_ERR_ARG,
                    "from 0 to 40");
