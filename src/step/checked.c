@@ -440,6 +440,7 @@ gr_status gr_step_run_checked(gr_step *s, const gr_named *feeds, int n_feeds, do
     checker c = { .s = s, .report = report };
     gr_status st;
 
+    GR_TRY(gr_step_check_given(s));
     if (!report)
         return gr_fail(GR_ERR_ARG, "checked run: the report is NULL");
     *report = (gr_check_report){ .kind = GR_CHECK_CLEAN };

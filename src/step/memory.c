@@ -287,6 +287,7 @@ gr_status gr_step_memory_report(gr_step *s, bool training, const gr_named *feeds
 {
     gr_status st;
 
+    GR_TRY(gr_step_check_given(s));
     if (!out)
         return gr_fail(GR_ERR_ARG, "memory report: out is NULL");
     *out = (gr_memory_report){ 0 };
@@ -396,6 +397,7 @@ gr_status gr_step_fit_batch(gr_step *s, const gr_named *feeds, int n_feeds, cons
     int64_t good, most;
     size_t need, good_bytes;
 
+    GR_TRY(gr_step_check_given(s));
     GR_TRY(check_fit(c, batch, n_bytes));
     GR_TRY(gr_step_check_feeds(feeds, n_feeds)); /* before they are copied */
     GR_TRY(bytes_of_batch(s, feeds, n_feeds, c, c->min_batch, &good_bytes));

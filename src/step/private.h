@@ -159,6 +159,9 @@ gr_status gr_step_seal(gr_step *s) GR_MUST_CHECK;
 void gr_step_free_state(gr_step *s);
 gr_status gr_step_grow_arena(gr_step *s, size_t n_bytes) GR_MUST_CHECK;
 
+/* step.c: GR_ERR_ARG for a step that is NULL; first in what users call. */
+gr_status gr_step_check_given(const gr_step *s) GR_MUST_CHECK;
+
 /* state.c: there is a state, and no micro-step is under way. */
 gr_status gr_step_check_idle(const gr_step *s, const char *what) GR_MUST_CHECK;
 size_t gr_step_state_bytes(const gr_step *s);

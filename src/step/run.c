@@ -152,8 +152,10 @@ static gr_status plan_roles(gr_step *s, bool training, const gr_named *feeds, in
 
 gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_feeds)
 {
-    int64_t n_made = s->n_plans_made;
+    int64_t n_made;
 
+    GR_TRY(gr_step_check_given(s));
+    n_made = s->n_plans_made;
     GR_TRY(plan_roles(s, training, feeds, n_feeds));
     count_hit(s, n_made);
     return GR_OK;
@@ -163,6 +165,8 @@ gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_f
 gr_status gr_step_check_training(const gr_step *s, const gr_named *feeds, int n_feeds, double lr)
 {
     GR_TRY(gr_step_check_feeds(feeds, n_feeds));
+    if (isfinite(lr) && lr > (double)FLT_MAX)
+        return gr_fail(GR_ERR_ARG, "the learning rate is %g, more than f32 holds", lr);
     if (!(lr >= 0 && lr <= (double)FLT_MAX))
         return gr_fail(GR_ERR_ARG, "the learning rate is %g, must be a number from 0 up", lr);
     for (int i = 0; i < n_feeds; i++)
@@ -197,6 +201,7 @@ gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double l
 {
     gr_entry *e;
 
+    GR_TRY(gr_step_check_given(s));
     GR_TRY(gr_step_check_training(s, feeds, n_feeds, lr));
     GR_TRY(gr_step_train_entry(s, feeds, n_feeds, &e));
     GR_TRY(run_entry(s, e, feeds, n_feeds, lr));
@@ -206,10 +211,13 @@ gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double l
 
 gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
 {
-    gr_role role = s->use_ema && !s->params ? GR_ROLE_AVERAGE : GR_ROLE_EVAL;
-    int64_t n_made = s->n_plans_made;
+    int64_t n_made;
+    gr_role role;
     gr_entry *e;
 
+    GR_TRY(gr_step_check_given(s));
+    n_made = s->n_plans_made;
+    role = s->use_ema && !s->params ? GR_ROLE_AVERAGE : GR_ROLE_EVAL;
     if (s->use_ema && gr_step_shards(s) && !s->params)
         return gr_fail(GR_ERR_ARG, "evaluation: with zero, averages are those of the last "
                                    "gr_step_use_ema(); training goes on since: call it again, on "
@@ -221,6 +229,7 @@ gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
 
 gr_status gr_step_use_ema(gr_step *s, bool on)
 {
+    GR_TRY(gr_step_check_given(s));
     if (on && !(s->c.ema_decay > 0))
         return gr_fail(GR_ERR_ARG, "step: there is no average; set ema_decay");
     if (on && !s->can_train)
@@ -235,6 +244,7 @@ gr_status gr_step_use_ema(gr_step *s, bool on)
 
 gr_status gr_step_sync(gr_step *s)
 {
+    GR_TRY(gr_step_check_given(s));
     GR_TRY(s->device->ops->sync(s->device));
     return take_fault(s, GR_OK);
 }
@@ -281,6 +291,7 @@ gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst)
 {
     const gr_value *v;
 
+    GR_TRY(gr_step_check_given(s));
     if (!output || (!dst.mem && dst.n_elem > 0))
         return gr_fail(GR_ERR_ARG, "read: no name or no memory");
     if (!s->last)
@@ -328,6 +339,7 @@ gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out)
     float scale = 1;
     int64_t skipped = 0;
 
+    GR_TRY(gr_step_check_given(s));
     if (!out)
         return gr_fail(GR_ERR_ARG, "stats: out is NULL");
     GR_TRY(read_var(s, GR_VAR_SCALE, &scale, sizeof(scale)));
@@ -358,6 +370,7 @@ gr_status gr_step_describe(gr_step *s, char **out)
     gr_text t = GR_TEXT_INIT;
     gr_status st;
 
+    GR_TRY(gr_step_check_given(s));
     gr_text_add(&t, "device: ");
     s->device->ops->describe(s->device, &t);
     gr_text_addf(&t, "\nprecision: %s", gr_step_precision(s));

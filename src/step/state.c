@@ -290,8 +290,11 @@ gr_status gr_step_save_into(gr_step *s, gr_snapshot *snap, gr_save_part part)
 {
     gr_status st;
 
+    GR_TRY(gr_step_check_given(s));
     if (!snap)
         return gr_fail(GR_ERR_ARG, "save: the snapshot is NULL");
+    if (part != GR_SAVE_ALL && part != GR_SAVE_TRAINABLE)
+        return gr_fail(GR_ERR_ARG, "save: there is no part %d of a state", (int)part);
     GR_TRY(gr_step_check_idle(s, "save"));
     gr_step_put_back_params(s);
     GR_TRY(s->device->ops->sync(s->device));
@@ -461,6 +464,7 @@ gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap)
     restored r = { .snap = snap };
     gr_status st;
 
+    GR_TRY(gr_step_check_given(s));
     GR_TRY(gr_step_check_idle(s, "restore"));
     gr_step_put_back_params(s);
     r.has = gr_calloc((size_t)s->vars->n + 1, 1);

@@ -104,6 +104,11 @@ static gr_status keep_config(gr_step *s, const gr_step_config *c)
     return GR_OK;
 }
 
+gr_status gr_step_check_given(const gr_step *s)
+{
+    return s ? GR_OK : gr_fail(GR_ERR_ARG, "there is no step (NULL)");
+}
+
 gr_status gr_step_create(gr_step **out, const gr_step_config *config)
 {
     gr_step *s;

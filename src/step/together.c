@@ -91,6 +91,7 @@ static gr_status broadcast_device(gr_step *s, int root)
 
 gr_status gr_step_broadcast(gr_step *s, int root)
 {
+    GR_TRY(gr_step_check_given(s));
     GR_TRY(check_call(s, "broadcast"));
     gr_step_put_back_params(s);
     if (root < 0 || root >= gr_pg_size(s->c.pg))
@@ -137,11 +138,13 @@ static gr_status share_buffers(gr_step *s, char *mem, size_t n_bytes)
 
 gr_status gr_step_sync_buffers(gr_step *s)
 {
-    const gr_backend_ops *ops = s->device->ops;
+    const gr_backend_ops *ops;
     size_t n_bytes = 0;
     void *mem;
     gr_status st;
 
+    GR_TRY(gr_step_check_given(s));
+    ops = s->device->ops;
     if (gr_pg_size(s->c.pg) == 1)
         return GR_OK;
     GR_TRY(check_call(s, "sync_buffers"));

@@ -189,6 +189,7 @@ gr_status gr_step_choices(gr_step *s, char **out)
     gr_text text = GR_TEXT_INIT;
     gr_status st;
 
+    GR_TRY(gr_step_check_given(s));
     for (int i = 0; i < s->n_choices; i++)
         gr_text_addf(&text, "%s = %s\n", s->choices[i].look, s->choices[i].kernel);
     st = gr_text_status(&text);
