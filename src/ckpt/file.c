@@ -126,11 +126,15 @@ static gr_status read_path(const char *path, bool texts_only, gr_snapshot **out)
 
 gr_status gr_ckpt_read(const char *path, gr_snapshot **out)
 {
+    if (!path || !out)
+        return gr_fail(GR_ERR_ARG, "checkpoint: path or out is NULL");
     return read_path(path, false, out);
 }
 
 gr_status gr_ckpt_peek(const char *path, gr_snapshot **out)
 {
+    if (!path || !out)
+        return gr_fail(GR_ERR_ARG, "checkpoint: path or out is NULL");
     return read_path(path, true, out);
 }
 
@@ -148,10 +152,13 @@ static void write_file(void *arg, const void *src, size_t n_bytes)
 
 gr_status gr_ckpt_write(const char *path, const gr_snapshot *snap)
 {
-    bool is_pt = ends_with(path, ".pt") || ends_with(path, ".pth");
     gr_outfile *f = NULL;
     gr_status st;
+    bool is_pt;
 
+    if (!path || !snap)
+        return gr_fail(GR_ERR_ARG, "checkpoint: path or snapshot is NULL");
+    is_pt = ends_with(path, ".pt") || ends_with(path, ".pth");
     GR_TRY_GOTO(st, gr_outfile_open(&f, path), fail);
     if (is_pt)
         st = gr_pt_format(snap, write_file, f, GR_ZIP_LIMIT);

@@ -56,6 +56,8 @@ gr_status gr_ckpt_find(const char *folder, gr_ckpt_pick pick, gr_snapshot **out,
     gr_ckpt_listing l = { 0 };
     gr_status st;
 
+    if (!folder || !out || !path || !note)
+        return gr_fail(GR_ERR_ARG, "find a checkpoint: folder, out, path or note is NULL");
     *out = NULL;
     *path = *note = NULL;
     GR_TRY_GOTO(st, gr_ckpt_list(&l, folder, true), done);
@@ -81,6 +83,8 @@ int gr_ckpt_count(const char *folder)
     gr_ckpt_listing l;
     int n = 0;
 
+    if (!folder)
+        return 0;
     if (gr_ckpt_list(&l, folder, false) == GR_OK)
         for (int i = 0; i < l.n; i++)
             n += !l.entries[i].is_aside;

@@ -99,6 +99,8 @@ gr_status gr_ckpt_strip(const gr_snapshot *snap, const char *part, gr_snapshot *
     gr_snapshot *s = NULL;
     gr_status st;
 
+    if (!snap || !out)
+        return gr_fail(GR_ERR_ARG, "the model of a checkpoint: snapshot or out is NULL");
     *out = NULL;
     part = part ? part : find_part(snap);
     GR_TRY_GOTO(st, gr_snapshot_create(&s), fail);

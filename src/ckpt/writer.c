@@ -299,6 +299,8 @@ gr_status gr_ckpt_writer_open(gr_ckpt_writer **out, const gr_ckpt_writer_config 
     gr_ckpt_writer *w;
     gr_status st;
 
+    if (!out || !c || !c->folder)
+        return gr_fail(GR_ERR_ARG, "writer of checkpoints: out, config or its folder is NULL");
     if (c->keep < 0 || c->timeout_ms < 0 || c->formats > (GR_CKPT_SAFETENSORS | GR_CKPT_PT))
         return gr_fail(GR_ERR_ARG, "writer of checkpoints: keep %d, timeout_ms %d, formats %u",
                        c->keep, c->timeout_ms, c->formats);

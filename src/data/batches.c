@@ -17,17 +17,21 @@ struct gr_batches {
 
 gr_status gr_batches_create(gr_batches **out, const gr_batches_config *config)
 {
-    gr_bucket_config c = { .lengths = config->lengths,
-                           .n_samples = config->n_samples,
-                           .max_tokens = config->max_tokens,
-                           .max_batch = config->max_batch,
-                           .round_to = config->round_to,
-                           .seed = config->seed,
-                           .exact = config->exact,
-                           .rank = { config->rank, config->n_ranks } };
-    gr_batches *b = gr_calloc(1, sizeof(*b));
+    gr_bucket_config c;
+    gr_batches *b;
     gr_status st;
 
+    if (!out || !config || (!config->lengths && config->n_samples > 0))
+        return gr_fail(GR_ERR_ARG, "batches: out, config or its lengths are NULL");
+    c = (gr_bucket_config){ .lengths = config->lengths,
+                            .n_samples = config->n_samples,
+                            .max_tokens = config->max_tokens,
+                            .max_batch = config->max_batch,
+                            .round_to = config->round_to,
+                            .seed = config->seed,
+                            .exact = config->exact,
+                            .rank = { config->rank, config->n_ranks } };
+    b = gr_calloc(1, sizeof(*b));
     if (!b)
         return GR_ERR_NOMEM;
     b->epoch = -1;
@@ -56,6 +60,8 @@ int64_t gr_batches_count(const gr_batches *b)
 
 gr_status gr_batches_at(gr_batches *b, int64_t epoch, int64_t i, gr_batch_view *out)
 {
+    if (!b || !out)
+        return gr_fail(GR_ERR_ARG, "batches: batches or out is NULL");
     if (epoch < 0 || i < 0 || i >= b->source->n_batches)
         return gr_fail(GR_ERR_ARG,
                        "batches: there is no batch %" PRId64 " of epoch %" PRId64

@@ -126,6 +126,8 @@ gr_status gr_dataset_open(gr_dataset **out, const gr_dataset_config *config)
     gr_arena *a = NULL;
     gr_status st;
 
+    if (!out || !config)
+        return gr_fail(GR_ERR_ARG, "data set: out or config is NULL");
     *out = NULL;
     GR_TRY(check_config(config));
     GR_TRY(gr_arena_create(&a));
@@ -140,6 +142,8 @@ gr_status gr_dataset_has(const gr_dataset_config *config, bool *has)
     gr_arena *a = NULL;
     gr_status st;
 
+    if (!config || !has)
+        return gr_fail(GR_ERR_ARG, "data set: config or has is NULL");
     *has = false;
     GR_TRY(check_config(config));
     GR_TRY(gr_arena_create(&a));

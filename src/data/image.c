@@ -119,6 +119,8 @@ gr_status gr_image_decode(gr_image *out, const void *src, size_t n_bytes, const 
 {
     static const gr_decode plain = GR_DECODE_INIT;
 
+    if (!out || (!src && n_bytes > 0))
+        return gr_fail(GR_ERR_ARG, "image: out or its bytes are NULL");
     if (!how)
         how = &plain;
     if (gr_jpeg_is(src, n_bytes))
@@ -136,6 +138,8 @@ gr_status gr_image_read(gr_image *out, const char *path, const gr_decode *how)
     size_t n_bytes = 0;
     gr_status st;
 
+    if (!out || !path)
+        return gr_fail(GR_ERR_ARG, "image: out or path is NULL");
     GR_TRY(gr_file_read(path, &bytes, &n_bytes));
     st = gr_image_decode(out, bytes, n_bytes, how);
     gr_free(bytes);

@@ -257,10 +257,14 @@ void gr_array_close(gr_array *a)
 
 gr_status gr_array_open(gr_array **out, const char *path)
 {
-    gr_array *a = gr_calloc(1, sizeof(*a));
-    gr_status st = a ? GR_OK : GR_ERR_NOMEM;
+    gr_array *a;
+    gr_status st;
 
+    if (!out || !path)
+        return gr_fail(GR_ERR_ARG, "array: out or path is NULL");
     *out = NULL;
+    a = gr_calloc(1, sizeof(*a));
+    st = a ? GR_OK : GR_ERR_NOMEM;
     if (st == GR_OK) {
         a->path = gr_strdup(path);
         st = a->path ? open_npy(&a->map, &a->npy, path) : GR_ERR_NOMEM;

@@ -65,12 +65,16 @@ static gr_status check(const gr_bucket_config *c)
     if (c->n_samples < 0 || (!c->exact && c->n_samples < c->rank.n_ranks))
         return gr_fail(GR_ERR_ARG, "%" PRId64 " samples are none for some of %d ranks",
                        c->n_samples, c->rank.n_ranks);
-    for (int64_t i = 0; i < c->n_samples; i++)
-        if (c->lengths[i] < 1 || c->lengths[i] > c->max_tokens)
+    for (int64_t i = 0; i < c->n_samples; i++) {
+        if (c->lengths[i] < 1)
+            return gr_fail(GR_ERR_ARG, "sample %" PRId64 " has length %" PRId64 ", not 1 or more",
+                           i, c->lengths[i]);
+        if (c->lengths[i] > c->max_tokens)
             return gr_fail(GR_ERR_ARG,
                            "sample %" PRId64 " has length %" PRId64 ", and a batch holds %" PRId64
                            " tokens: raise the budget or leave the sample out",
                            i, c->lengths[i], c->max_tokens);
+    }
     return GR_OK;
 }
 

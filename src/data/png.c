@@ -346,6 +346,8 @@ static gr_status write_file(const char *path, const gr_image *img, bool labels)
     gr_outfile *f = NULL;
     gr_status st;
 
+    if (!path || !img)
+        return gr_fail(GR_ERR_ARG, "image: path or the image to write is NULL");
     GR_TRY_GOTO(st, gr_png_write(img, labels, &bytes), end);
     GR_TRY_GOTO(st, gr_outfile_open(&f, path), end);
     gr_outfile_write(f, bytes.str, bytes.len);

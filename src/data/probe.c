@@ -49,8 +49,10 @@ gr_status gr_image_probe(gr_image *out, const void *src, size_t n_bytes, const g
                .n_tail = n_tail,
                .n_bytes = n_bytes };
 
+    if (!out || (!src && n_bytes > 0))
+        return gr_fail(GR_ERR_ARG, "image: out or its bytes are NULL");
     how = how ? how : &plain;
-    return looks_whole(&e, how, out) ? GR_OK : gr_image_decode(out, src, n_bytes, how);
+    return src && looks_whole(&e, how, out) ? GR_OK : gr_image_decode(out, src, n_bytes, how);
 }
 
 static gr_status read_at(int fd, uint8_t *to, size_t n, size_t from)
@@ -98,8 +100,11 @@ gr_status gr_image_probe_file(gr_image *out, const char *path, const gr_decode *
     uint8_t *mem;
     bool whole = false;
     gr_status st;
-    int fd = gr_open_input(path);
+    int fd;
 
+    if (!out || !path)
+        return gr_fail(GR_ERR_ARG, "image: out or path is NULL");
+    fd = gr_open_input(path);
     if (fd < 0)
         return gr_fail(GR_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
     mem = gr_malloc(HEAD_BYTES + TAIL_BYTES);

@@ -49,10 +49,14 @@ void gr_tokens_close(gr_tokens *t)
 
 gr_status gr_tokens_open(gr_tokens **out, const char *path, int token_bytes)
 {
-    gr_tokens *t = gr_calloc(1, sizeof(*t));
-    gr_status st = t ? open_tokens(t, path, token_bytes) : GR_ERR_NOMEM;
+    gr_tokens *t;
+    gr_status st;
 
+    if (!out || !path)
+        return gr_fail(GR_ERR_ARG, "tokens: out or path is NULL");
     *out = NULL;
+    t = gr_calloc(1, sizeof(*t));
+    st = t ? open_tokens(t, path, token_bytes) : GR_ERR_NOMEM;
     if (st != GR_OK) {
         gr_tokens_close(t);
         return st;

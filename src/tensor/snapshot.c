@@ -33,9 +33,12 @@ struct gr_snapshot {
 
 gr_status gr_snapshot_create(gr_snapshot **out)
 {
-    gr_snapshot *s = gr_calloc(1, sizeof(*s));
+    gr_snapshot *s;
     gr_status st;
 
+    if (!out)
+        return gr_fail(GR_ERR_ARG, "snapshot: out is NULL");
+    s = gr_calloc(1, sizeof(*s));
     if (!s)
         return GR_ERR_NOMEM;
     st = gr_arena_create(&s->arena);

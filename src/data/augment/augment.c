@@ -98,11 +98,27 @@ static void set_values(gr_augment *a)
     }
 }
 
+static gr_status check_given(gr_augment *const *out, const gr_transform *list, int n)
+{
+    if (!out || n < 0 || (!list && n > 0))
+        return gr_fail(GR_ERR_ARG, "augment: out is NULL, or the list of %d transforms is", n);
+    for (int i = 0; i < n; i++) {
+        if (!list[i].name)
+            return gr_fail(GR_ERR_ARG, "transform %d has no name (NULL)", i + 1);
+        if (list[i].n_numbers < 0 || (!list[i].numbers && list[i].n_numbers > 0))
+            return gr_fail(GR_ERR_ARG, "transform %d, '%s': %d numbers at NULL", i + 1,
+                           list[i].name, list[i].n_numbers);
+    }
+    return GR_OK;
+}
+
 gr_status gr_augment_create(gr_augment **out, const gr_transform *list, int n, bool fixed)
 {
-    gr_augment *a = gr_calloc(1, sizeof(*a));
+    gr_augment *a;
     gr_status st;
 
+    GR_TRY(check_given(out, list, n));
+    a = gr_calloc(1, sizeof(*a));
     if (!a)
         return GR_ERR_NOMEM;
     a->fixed = fixed;
