@@ -38,6 +38,10 @@ static int64_t check(const gr_layer *l, const gr_value *x, const gr_conv_spec *s
 
     if (c < 1)
         return 0;
+    if (!s) {
+        gr_graph_fail(l->g, l->site, "convolution '%s': its spec is NULL", l->name);
+        return 0;
+    }
     if (s->n_out >= 1 && s->k >= 1 && s->kw >= 0 && groups >= 1 && c % groups == 0 &&
         s->n_out % groups == 0)
         return c;
@@ -52,7 +56,7 @@ gr_value *gr_conv_layer_at(const char *site, gr_graph *g, const char *name, gr_v
                            const gr_conv_spec *s)
 {
     static const gr_conv plain = GR_CONV_INIT;
-    const gr_conv *conv = s->conv ? s->conv : &plain;
+    const gr_conv *conv = s && s->conv ? s->conv : &plain;
     gr_layer l = { site, g, name };
     int64_t c = check(&l, x, s, conv->groups);
     gr_value *weight;
@@ -71,7 +75,7 @@ gr_value *gr_conv_transpose_layer_at(const char *site, gr_graph *g, const char *
                                      const gr_conv_spec *s)
 {
     static const gr_conv plain = GR_CONV_INIT;
-    const gr_conv *conv = s->conv ? s->conv : &plain;
+    const gr_conv *conv = s && s->conv ? s->conv : &plain;
     gr_layer l = { site, g, name };
     int64_t c = check(&l, x, s, conv->groups);
     gr_value *weight;

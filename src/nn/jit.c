@@ -217,6 +217,10 @@ gr_value *gr_jit_model_at(const char *site, gr_graph *g, const char *name, const
     gr_value *x, *mask;
     int64_t n_patches;
 
+    if (!in) {
+        gr_graph_fail(g, site, "JiT: its inputs are NULL");
+        return NULL;
+    }
     fill_usual(&n.c);
     if (!fits(&n, in))
         return NULL;

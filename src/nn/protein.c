@@ -302,14 +302,18 @@ static void fill_usual(gr_protein *c)
 gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char *name,
                                       const gr_protein_input *in, const gr_protein *config)
 {
-    gr_shape coords = gr_value_shape(in->coords), tokens = gr_value_shape(in->tokens);
-    net n = { .site = site,
-              .g = g,
-              .c = config ? *config : (gr_protein){ 0 },
-              .b = coords.dim[0],
-              .l = coords.dim[1] };
+    net n = { .site = site, .g = g, .c = config ? *config : (gr_protein){ 0 } };
+    gr_shape coords, tokens;
     char text[2][GR_SHAPE_TEXT];
 
+    if (!in) {
+        gr_graph_fail(g, site, "protein model '%s': its inputs are NULL", name ? name : "");
+        return (gr_protein_output){ 0 };
+    }
+    coords = gr_value_shape(in->coords);
+    tokens = gr_value_shape(in->tokens);
+    n.b = coords.dim[0];
+    n.l = coords.dim[1];
     if (coords.n_dims != 4 || coords.dim[1] < 2 || coords.dim[2] < 3 || coords.dim[3] != 3 ||
         tokens.n_dims != 2) {
         gr_graph_fail(g, site,

@@ -252,6 +252,10 @@ void gr_gradients_at(const char *site, gr_graph *g, gr_value *y, gr_value *const
 {
     gr_status st;
 
+    if (n < 0 || (n > 0 && (!x || !dx))) {
+        gr_graph_fail(g, site, "gradients: of %d values, and x or dx is NULL", n);
+        return;
+    }
     for (int i = 0; i < n; i++)
         dx[i] = NULL;
     st = gradients(site, g, y, x, n, dx);

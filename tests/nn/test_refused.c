@@ -81,6 +81,57 @@ static void unpatchify_nine(gr_graph *g, gr_value *x)
     gr_unpatchify(g, gr_reshape(g, x, GR_SHAPE(2, 36, 12)), NINE, GR_PATCH_CHW);
 }
 
+/* ---- NULL ---- */
+
+static void jit_null(gr_graph *g, gr_value *x)
+{
+    (void)x;
+    gr_jit_model(g, "", NULL, NULL);
+}
+
+static void protein_null(gr_graph *g, gr_value *x)
+{
+    (void)x;
+    gr_protein_model(g, "p", NULL, NULL);
+}
+
+static void batch_norm_null(gr_graph *g, gr_value *x)
+{
+    gr_batch_norm(g, x, NULL);
+}
+
+static void conv_null(gr_graph *g, gr_value *x)
+{
+    gr_conv_layer_at(GR_HERE, g, "c", x, NULL);
+}
+
+static void conv_transpose_null(gr_graph *g, gr_value *x)
+{
+    gr_conv_transpose_layer_at(GR_HERE, g, "up", x, NULL);
+}
+
+static void map_null(gr_graph *g, gr_value *x)
+{
+    gr_map1_at(GR_HERE, g, NULL, x);
+}
+
+static void reduce_null(gr_graph *g, gr_value *x)
+{
+    gr_reduce_at(GR_HERE, g, NULL, x, GR_AXES_ALL, false);
+}
+
+static void gradients_null(gr_graph *g, gr_value *x)
+{
+    gr_gradients(g, gr_sum(g, x, GR_AXES_ALL, false), NULL, 1, NULL);
+}
+
+static void gradients_below(gr_graph *g, gr_value *x)
+{
+    gr_value *dx;
+
+    gr_gradients(g, gr_sum(g, x, GR_AXES_ALL, false), &x, -1, &dx);
+}
+
 static const wrong wrongs[] = {
     { param_nine, "variable 'w': a shape has 0 to 8 dimensions, not 9" },
     { param_no_list, "variable 'w': shape [-1, -1, -1]: dimension 0 is negative" },
@@ -92,6 +143,15 @@ static const wrong wrongs[] = {
     { constant_null, "constant: there are no elements (NULL)" },
     { random_nine, "a shape has 0 to 8 dimensions, not 9" },
     { unpatchify_nine, "unpatchify" },
+    { jit_null, "JiT: its inputs are NULL" },
+    { protein_null, "protein model 'p': its inputs are NULL" },
+    { batch_norm_null, "batch_norm: its arguments are NULL" },
+    { conv_null, "convolution 'c': its spec is NULL" },
+    { conv_transpose_null, "convolution 'up': its spec is NULL" },
+    { map_null, "map: the name of its function is NULL" },
+    { reduce_null, "reduce: the name of its function is NULL" },
+    { gradients_null, "gradients: of 1 values, and x or dx is NULL" },
+    { gradients_below, "gradients: of -1 values" },
 };
 
 static gr_status try_one(const wrong *w)

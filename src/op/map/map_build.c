@@ -22,6 +22,10 @@ gr_value *gr_map_add(gr_graph *g, const char *site, gr_value *const *src, const 
 
 static bool find_fn(const char *site, gr_graph *g, const char *name, int n_args, gr_scalar_fn *fn)
 {
+    if (!name) {
+        gr_graph_fail(g, site, "map: the name of its function is NULL");
+        return false;
+    }
     if (!gr_scalar_find(name, fn)) {
         gr_graph_fail(g, site, "map: there is no scalar function '%s'", name);
         return false;

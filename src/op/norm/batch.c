@@ -222,12 +222,20 @@ static const char *layer_name(const norm *k, const gr_batch_norm_args *a)
 
 gr_value *gr_batch_norm_at(const char *site, gr_graph *g, gr_value *x, const gr_batch_norm_args *a)
 {
-    norm k = { .g = g, .site = site, .x = x, .weight = a->weight, .bias = a->bias, .eps = a->eps };
-    bool use_batch = !a->running_mean || (g->training && !a->frozen);
+    norm k = { .g = g, .site = site, .x = x };
+    bool use_batch;
     gr_status st;
 
     if (!gr_graph_given(g, site, "batch_norm", x))
         return NULL;
+    if (!a) {
+        gr_graph_fail(g, site, "batch_norm: its arguments are NULL");
+        return NULL;
+    }
+    k.weight = a->weight;
+    k.bias = a->bias;
+    k.eps = a->eps;
+    use_batch = !a->running_mean || (g->training && !a->frozen);
     if (use_batch && g->training && g->sync_norm)
         k.sync = layer_name(&k, a);
     st = check_batch(&k, a, use_batch);

@@ -145,6 +145,10 @@ gr_value *gr_reduce_at(const char *site, gr_graph *g, const char *fn, gr_value *
     gr_reduce_attr attr = { .axes = axes, .keep = keep, .dtype = wide(gr_value_dtype(a)) };
     int id = 0;
 
+    if (!fn) {
+        gr_graph_fail(g, site, "reduce: the name of its function is NULL");
+        return NULL;
+    }
     if (strcmp(fn, "min") == 0)
         return least(site, g, a, axes, keep);
     while (id < N_NAMES && strcmp(names[id], fn) != 0)
