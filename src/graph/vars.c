@@ -124,6 +124,17 @@ gr_status gr_vars_check_freeze(const gr_vars *t)
     return GR_OK;
 }
 
+/* A negative deviation draws the numbers of another one, which is not what was meant. */
+static gr_status check_init(const gr_var *want)
+{
+    const gr_init *k = &want->init;
+
+    if ((k->kind == GR_INIT_NORMAL || k->kind == GR_INIT_TRUNC_NORMAL) && k->b < 0)
+        return gr_fail(GR_ERR_ARG, "variable '%s': starts with a deviation of %g, below 0",
+                       want->name, k->b);
+    return GR_OK;
+}
+
 static gr_status add(gr_vars *t, const gr_var *want, gr_var **out)
 {
     gr_var *v = gr_arena_new(t->arena, gr_var);
@@ -132,6 +143,7 @@ static gr_status add(gr_vars *t, const gr_var *want, gr_var **out)
     if (!v || !name)
         return GR_ERR_NOMEM;
     GR_TRY(gr_wrap(gr_shape_check(&want->shape, want->dtype), "variable '%s'", want->name));
+    GR_TRY(check_init(want));
     GR_TRY(gr_grow((void **)&t->list, &t->cap, t->n + 1, sizeof(*t->list)));
     *v = *want;
     v->name = name;

@@ -132,6 +132,57 @@ static void gradients_below(gr_graph *g, gr_value *x)
     gr_gradients(g, gr_sum(g, x, GR_AXES_ALL, false), &x, -1, &dx);
 }
 
+/* ---- numbers and options that are none ---- */
+
+static void conv_pad_far(gr_graph *g, gr_value *x)
+{
+    gr_conv far = GR_CONV_INIT;
+
+    far.pad[1] = INT64_MAX;
+    gr_conv_layer(g, "c", x, 8, 3, &far, NULL);
+}
+
+static void conv_stride_zero(gr_graph *g, gr_value *x)
+{
+    gr_conv none = GR_CONV_INIT;
+
+    none.stride[0] = 0;
+    gr_conv_layer(g, "c", x, 8, 3, &none, NULL);
+}
+
+static void slice_far(gr_graph *g, gr_value *x)
+{
+    gr_slice_axis(g, x, 0, -100, 100);
+}
+
+static void slice_to_end(gr_graph *g, gr_value *x)
+{
+    gr_slice_axis(g, x, -1, 13, GR_END);
+}
+
+static void mean_of_many(gr_graph *g, gr_value *x)
+{
+    gr_counted_mean(g, x, gr_sum(g, x, GR_AXES_ALL, false));
+}
+
+static void normal_below(gr_graph *g, gr_value *x)
+{
+    (void)x;
+    gr_param(g, "w", GR_SHAPE(3), gr_init_normal(0, -0.5));
+}
+
+static void patchify_order(gr_graph *g, gr_value *x)
+{
+    gr_patchify(g, x, 2, (gr_patch_order)5);
+}
+
+static void unpatchify_order(gr_graph *g, gr_value *x)
+{
+    gr_value *patches = gr_reshape(g, x, GR_SHAPE(2, 36, 12));
+
+    gr_unpatchify(g, patches, GR_SHAPE(2, 6, 6, 12), (gr_patch_order)5);
+}
+
 static const wrong wrongs[] = {
     { param_nine, "variable 'w': a shape has 0 to 8 dimensions, not 9" },
     { param_no_list, "variable 'w': shape [-1, -1, -1]: dimension 0 is negative" },
@@ -152,6 +203,14 @@ static const wrong wrongs[] = {
     { reduce_null, "reduce: the name of its function is NULL" },
     { gradients_null, "gradients: of 1 values, and x or dx is NULL" },
     { gradients_below, "gradients: of -1 values" },
+    { conv_pad_far, "must be below 2^31, and padding too, but axis 1 has 1, 1 and 9223372036854" },
+    { conv_stride_zero, "must be 1 or more and padding 0 or more, but axis 0 has 0" },
+    { slice_far, "slice of [2, 6, 6, 12]: -100 to 100 by 1 of dimension 0, which has 2 elements" },
+    { slice_to_end, "13 to the end by 1 of dimension 3, which has 12 elements" },
+    { mean_of_many, "counted_mean: of a sum [2, 6, 6, 12] and a count []" },
+    { normal_below, "variable 'w': starts with a deviation of -0.5" },
+    { patchify_order, "patchify: there is no order 5 of patches" },
+    { unpatchify_order, "unpatchify: there is no order 5 of patches" },
 };
 
 static gr_status try_one(const wrong *w)

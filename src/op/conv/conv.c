@@ -28,15 +28,21 @@
 
 static gr_status check_opt(const gr_conv *o)
 {
-    for (int i = 0; i < 2; i++)
-        if (o->stride[i] < 1 || o->dilation[i] < 1 || o->pad[i] < 0 || o->out_pad[i] < 0 ||
-            o->stride[i] > INT32_MAX || o->dilation[i] > INT32_MAX || o->pad[i] > INT32_MAX ||
-            o->out_pad[i] > INT32_MAX)
+    for (int i = 0; i < 2; i++) {
+        bool is_small =
+            o->stride[i] < 1 || o->dilation[i] < 1 || o->pad[i] < 0 || o->out_pad[i] < 0;
+        bool is_large = o->stride[i] > INT32_MAX || o->dilation[i] > INT32_MAX ||
+                        o->pad[i] > INT32_MAX || o->out_pad[i] > INT32_MAX;
+
+        if (is_small || is_large)
             return gr_fail(GR_ERR_ARG,
-                           "stride and dilation must be 1 or more and padding 0 or more, but axis "
-                           "%d has %lld, %lld and %lld, %lld",
+                           "stride and dilation must be %s, but axis %d has %lld, %lld "
+                           "and %lld, %lld",
+                           is_small ? "1 or more and padding 0 or more"
+                                    : "below 2^31, and padding too",
                            i, (long long)o->stride[i], (long long)o->dilation[i],
                            (long long)o->pad[i], (long long)o->out_pad[i]);
+    }
     if (o->groups < 1)
         return gr_fail(GR_ERR_ARG, "groups must be 1 or more, not %lld", (long long)o->groups);
     return GR_OK;

@@ -62,6 +62,15 @@ bool gr_loss_is_ratio(const gr_node *n)
 
 gr_value *gr_counted_mean_at(const char *site, gr_graph *g, gr_value *sum, gr_value *count)
 {
+    gr_shape s = gr_value_shape(sum), n = gr_value_shape(count);
+    char text[2][GR_SHAPE_TEXT];
+
+    if (sum && count && (gr_shape_count(&s) != 1 || gr_shape_count(&n) != 1)) {
+        gr_graph_fail(g, site, "counted_mean: of a sum %s and a count %s, expected one number each",
+                      gr_shape_text(&s, text[0], sizeof(text[0])),
+                      gr_shape_text(&n, text[1], sizeof(text[1])));
+        return NULL;
+    }
     return gr_loss_ratio(site, g, sum, count);
 }
 

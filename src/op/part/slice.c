@@ -9,6 +9,7 @@
 
 #include "gradus/ops.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static gr_value *add_one(gr_graph *g, const gr_op *op, const char *site, gr_value *a,
@@ -30,6 +31,14 @@ static int64_t reach(int64_t n, int64_t step)
 
 /* ---- slice ---- */
 
+/* Are there `count` elements from `start` by `step` among n? */
+static bool is_inside(int64_t start, int64_t count, int64_t step, int64_t n)
+{
+    if (start < 0 || count < 0 || start > n)
+        return false;
+    return count == 0 || (start < n && (n - start - 1) / step + 1 >= count);
+}
+
 static gr_status slice_infer(gr_node *n)
 {
     const gr_slice_attr *at = n->attr;
@@ -43,8 +52,7 @@ static gr_status slice_infer(gr_node *n)
         if (step < 1)
             return gr_fail(GR_ERR_ARG, "the step of dimension %d is %lld, not 1 or more", d,
                            (long long)step);
-        if (start < 0 || count < 0 || start > a->dim[d] ||
-            (count > 0 && (start == a->dim[d] || (a->dim[d] - start - 1) / step + 1 < count)))
+        if (!is_inside(start, count, step, a->dim[d]))
             return gr_fail(GR_ERR_ARG, "dimension %d has no %lld elements from %lld by %lld", d,
                            (long long)count, (long long)start, (long long)step);
         n->out[0].shape.dim[d] = count;
@@ -85,7 +93,7 @@ static void slice_print(const gr_node *n, gr_text *out)
 }
 
 /* A range of a dimension of n elements as start, count, step. What does not fit is left
- * for infer to refuse. */
+ * as such for the caller to refuse. */
 static void resolve(gr_slice_attr *at, int d, gr_range r, int64_t n)
 {
     int64_t start = r.start < 0 ? r.start + n : r.start;
@@ -103,6 +111,19 @@ static void resolve(gr_slice_attr *at, int d, gr_range r, int64_t n)
         at->step[d] = 1;
 }
 
+/* Says what was asked for, which infer does not know any more. */
+static void refuse_range(const char *site, gr_graph *g, const gr_shape *s, int d, gr_range r)
+{
+    char text[GR_SHAPE_TEXT], stop[24] = "the end";
+
+    if (r.stop != GR_END)
+        snprintf(stop, sizeof(stop), "%lld", (long long)r.stop);
+    gr_graph_fail(g, site,
+                  "slice of %s: %lld to %s by %lld of dimension %d, which has %lld elements",
+                  gr_shape_text(s, text, sizeof(text)), (long long)r.start, stop, (long long)r.step,
+                  d, (long long)s->dim[d]);
+}
+
 gr_value *gr_slice_at(const char *site, gr_graph *g, gr_value *a, const gr_range *ranges)
 {
     gr_slice_attr attr = { .start = { 0 } };
@@ -112,15 +133,21 @@ gr_value *gr_slice_at(const char *site, gr_graph *g, gr_value *a, const gr_range
         gr_graph_fail(g, site, "slice: the ranges are NULL");
         return NULL;
     }
-    for (int d = 0; d < s.n_dims; d++)
+    for (int d = 0; d < s.n_dims; d++) {
         resolve(&attr, d, ranges[d], s.dim[d]);
+        if (ranges[d].step >= 1 &&
+            !is_inside(attr.start[d], attr.count[d], attr.step[d], s.dim[d])) {
+            refuse_range(site, g, &s, d, ranges[d]);
+            return NULL;
+        }
+    }
     return add_one(g, &gr_op_slice, site, a, &attr, sizeof(attr));
 }
 
 gr_value *gr_slice_axis_at(const char *site, gr_graph *g, gr_value *a, int axis, int64_t start,
                            int64_t stop)
 {
-    gr_range ranges[GR_MAX_DIMS];
+    gr_range ranges[GR_MAX_DIMS] = { { 0 } };
     gr_shape s = gr_value_shape(a);
     int at = gr_axis_of(axis, s.n_dims);
 

@@ -79,13 +79,21 @@ static bool fits(gr_graph *g, const char *site, const char *what, const gr_shape
     return is_ok;
 }
 
+static bool is_order(gr_graph *g, const char *site, const char *what, gr_patch_order o)
+{
+    if (o == GR_PATCH_CHW || o == GR_PATCH_HWC)
+        return true;
+    gr_graph_fail(g, site, "%s: there is no order %d of patches", what, (int)o);
+    return false;
+}
+
 gr_value *gr_patchify_at(const char *site, gr_graph *g, gr_value *a, int64_t p, gr_patch_order o)
 {
     static const int hwc[] = { 0, 1, 3, 2, 4, 5 }, chw[] = { 0, 1, 3, 5, 2, 4 };
     gr_shape s = gr_value_shape(a);
     gr_value *y;
 
-    if (!gr_graph_given(g, site, "patchify", a))
+    if (!gr_graph_given(g, site, "patchify", a) || !is_order(g, site, "patchify", o))
         return NULL;
     if (!fits(g, site, "patchify: no whole patches in NHWC images", &s,
               s.n_dims == 4 && p > 0 && s.dim[1] % p == 0 && s.dim[2] % p == 0))
@@ -104,7 +112,7 @@ gr_value *gr_unpatchify_at(const char *site, gr_graph *g, gr_value *a, gr_shape 
     int64_t n_elem = s.n_dims == 3 ? s.dim[2] : 0, p = 0, h, w, c;
     gr_value *y;
 
-    if (!gr_graph_given(g, site, "unpatchify", a))
+    if (!gr_graph_given(g, site, "unpatchify", a) || !is_order(g, site, "unpatchify", o))
         return NULL;
     c = image.n_dims == 4 ? image.dim[3] : 0;
     while (c > 0 && p * p * c < n_elem)
