@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that every header stands alone: it compiles as the only content of a file, in
 C and in C++ (nvcc reads headers as C++), and may be included twice. Checks, too, that every
-function of a public header has a comment: before it, or before the group of lines it is in.
+function of a public header has a comment: before it, or before the group of lines it is in;
+and that gradus/gradus.h includes every other public header, as it says.
 
 usage: check_headers.py [--cc CC] [--cxx CXX] ROOT
        check_headers.py [--cc CC] [--cxx CXX] --self-test
@@ -69,6 +70,18 @@ def undocumented(root):
     return errors
 
 
+def left_out(root):
+    """One line for each public header that the one for everything does not include."""
+    base = os.path.join(root, "include")
+    whole = os.path.join(base, "gradus/gradus.h")
+    if not os.path.exists(whole):
+        return []
+    with open(whole, encoding="utf-8") as f:
+        included = set(OWN.findall(f.read()))
+    names = {f"gradus/{n}" for n in os.listdir(os.path.dirname(whole)) if n.endswith(".h")}
+    return [f"{whole}: does not include {n}" for n in sorted(names - included - {"gradus/gradus.h"})]
+
+
 def compile_one(root, compiler, language, text):
     command = [compiler, "-x", language, f"-std={'c17' if language == 'c' else 'c++17'}", *FLAGS,
                "-I", os.path.join(root, "include"), "-I", os.path.join(root, "src"), "-"]
@@ -118,8 +131,8 @@ def self_test(compilers):
         named = [re.search(r"alone as (\S+):", e).group(1) for e in got]
         if named != want:
             sys.exit(f"self-test: got {got}, expected {want} for:\n{text}")
-    n_comments = self_test_comments()
-    print(f"{len(cases) + n_comments} cases as expected")
+    n_others = self_test_comments() + self_test_whole()
+    print(f"{len(cases) + n_others} cases as expected")
 
 
 def self_test_comments():
@@ -142,6 +155,24 @@ def self_test_comments():
     return len(cases)
 
 
+def self_test_whole():
+    cases = [
+        ('#include "gradus/a.h"\n#include "gradus/b.h"\n', 0),
+        ('#include "gradus/b.h"\n', 1),
+        ('/* gradus/a.h, gradus/b.h */\n', 2),
+    ]
+    for text, want in cases:
+        with tempfile.TemporaryDirectory() as root:
+            os.makedirs(os.path.join(root, "include/gradus"))
+            for name, content in (("a.h", ""), ("b.h", ""), ("gradus.h", text)):
+                with open(os.path.join(root, "include/gradus", name), "w", encoding="utf-8") as f:
+                    f.write(content)
+            got = left_out(root)
+        if len(got) != want:
+            sys.exit(f"self-test: got {got}, expected {want} for:\n{text}")
+    return len(cases)
+
+
 def main():
     args = argparse.ArgumentParser(usage=__doc__)
     args.add_argument("--cc", default="cc")
@@ -156,7 +187,7 @@ def main():
     if not a.root:
         args.error("no root folder given")
     errors, n = check(a.root, compilers)
-    errors += undocumented(a.root)
+    errors += undocumented(a.root) + left_out(a.root)
     print("\n".join(errors) if errors else f"{n} headers stand alone in C and C++")
     sys.exit(1 if errors else 0)
 

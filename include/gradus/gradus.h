@@ -3,6 +3,7 @@
 #define GRADUS_GRADUS_H
 
 #include "gradus/attention.h"
+#include "gradus/augment.h"
 #include "gradus/ckpt.h"
 #include "gradus/comm.h"
 #include "gradus/conv.h"
