@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What `make install` leaves is enough for a stranger's program: an example is compiled with
-# nothing but what pkg-config says, against the shared library and the static one, and runs as
-# expected, also after the tree was moved. The installed programs start.
+# What `make install` leaves is enough for a stranger's program: the examples are compiled with
+# nothing but what pkg-config says, by the line in README.md; one of them against the static library
+# too, and it runs as expected, also after the tree was moved. The installed programs start.
 set -euo pipefail
 
 build=${GR_BIN%/bin}
@@ -23,10 +23,16 @@ read -r -a cflags <<<"$(pkg-config --cflags gradus)"
 example() { # NAME LIBRARY...: compiles and runs examples/train_mlp.c
     # shellcheck disable=SC2046
     "${CC:-cc}" -std=c17 -Wall -Wextra -Werror "$GR_SOURCE/examples/train_mlp.c" -o "$top/$1" \
-        $(pkg-config --cflags gradus) "${@:2}" -lm || fail "$1: does not compile"
+        $(pkg-config --cflags gradus) "${@:2}" || fail "$1: does not compile"
     "$top/$1" >"$top/$1.out" || fail "$1: ended with $?"
     diff "$GR_SOURCE/examples/train_mlp.expected" "$top/$1.out" || fail "$1: prints something else"
 }
+
+for source in "$GR_SOURCE"/examples/*.c; do
+    # shellcheck disable=SC2046
+    "${CC:-cc}" "$source" $(pkg-config --cflags --libs gradus) -o "$top/one" ||
+        fail "$source: does not compile by the line in README.md"
+done
 
 read -ra shared < <(pkg-config --libs gradus)
 read -ra static < <(pkg-config --libs --static gradus)
