@@ -297,6 +297,8 @@ static void test_tables(void)
     GR_CHECK_FAILS(gr_settings_read(s, "/nowhere/a.yaml"), GR_ERR_ARG,
                    "cannot open the configuration '/nowhere/a.yaml'");
     GR_CHECK_FAILS(gr_settings_read(s, "/"), GR_ERR_ARG, "no regular file");
+    GR_CHECK_FAILS(gr_settings_read(s, NULL), GR_ERR_ARG, "NULL");
+    GR_CHECK_FAILS(gr_settings_read_text(s, "a.yaml", NULL, 1), GR_ERR_ARG, "NULL");
     gr_settings_destroy(s);
 }
 

@@ -103,6 +103,8 @@ gr_status gr_settings_read(gr_settings *s, const char *path)
 {
     gr_tree *root = NULL;
 
+    if (!s || !path)
+        return gr_fail(GR_ERR_ARG, "settings: the settings or the path is NULL");
     GR_TRY(gr_yaml_read(s->arena, path, &root));
     return gr_settings_put_tree(s, root);
 }
@@ -111,6 +113,8 @@ gr_status gr_settings_read_text(gr_settings *s, const char *name, const char *te
 {
     gr_tree *root = NULL;
 
-    GR_TRY(gr_yaml_parse(s->arena, name, text, n_bytes, &root));
+    if (!s || !name || (!text && n_bytes > 0))
+        return gr_fail(GR_ERR_ARG, "settings: the settings, the name or the text is NULL");
+    GR_TRY(gr_yaml_parse(s->arena, name, text ? text : "", n_bytes, &root));
     return gr_settings_put_tree(s, root);
 }
