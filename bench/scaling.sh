@@ -73,11 +73,11 @@ for job in "${jobs[@]}"; do
         alike+=("$(parts_ms <<<"$text" | awk -v ms="$ms" '{ print ms / ($1 + $2) }')")
         times+=("$(over "${c[i]}" "${a[i]}")")
         [ "$has_torch" = 0 ] || d+=("$(ddp | rate || true)")
-        [ "$has_torch" = 0 ] || ratio+=("$(over "${c[i]}" "${d[i]}")")
+        if [ "${d[i]:-0}" != 0 ]; then ratio+=("$(over "${c[i]}" "${d[i]}")"); fi
     done
     printf '%-17s %10.1f %12.1f %10.1f %11.2f %8.2f %8.2f %8.2f %10.1f %8s\n' "$job" \
         "$(median "${a[@]}")" "$(median "${b[@]}")" "$(median "${c[@]}")" \
         "$(median "${efficiency[@]}")" "$(median "${level[@]}")" "$(median "${alike[@]}")" \
         "$(median "${times[@]}")" "$(median "${d[@]:-0}")" \
-        "$([ "$has_torch" = 0 ] && echo - || printf '%.2f' "$(median "${ratio[@]}")")"
+        "$([ ${#ratio[@]} = 0 ] && echo - || printf '%.2f' "$(median "${ratio[@]}")")"
 done

@@ -3,10 +3,12 @@
  *
  * A function that can fail returns gr_status and leaves one line of text for the
  * calling thread, read with gr_error_message(). The text is valid until the next
- * failure on that thread. Nothing in the library prints or exits, with one exception: what
- * no input can cause but only a wrong line of a program (a setting's key that is in no table, an
- * index beyond a count), where its function says so or has no way to fail, ends the program
- * with a line that names the place.
+ * failure on that thread. NULL where something is needed is GR_ERR_ARG.
+ *
+ * Nothing in the library prints or exits, with one exception: what no input can cause but
+ * only a wrong line of a program (a setting's key that is in no table, an index beyond a
+ * count), where its function says so or has no way to fail, ends the program with a line
+ * that names the place.
  */
 #ifndef GRADUS_STATUS_H
 #define GRADUS_STATUS_H

@@ -76,7 +76,8 @@ typedef struct gr_step_config {
                                of one host do not share memory for what they train */
     gr_recompute recompute; /* the results are the same bits in any case */
     size_t memory_limit;    /* bytes that a training step may need: gr_memory_report.total.
-                               For GR_RECOMPUTE_LIMIT; a plan that needs more is refused */
+                               For GR_RECOMPUTE_LIMIT, which is refused without it; a plan that
+                               needs more is refused */
     const char *freeze;     /* parameters that are not trained: names with * and ?, parted by
                                commas; NULL: none. As gr_freeze() in the trace. A batch norm
                                whose weights are frozen goes on tracking its batches */

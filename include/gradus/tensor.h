@@ -50,7 +50,7 @@ GR_API size_t gr_dtype_bytes(gr_dtype t);
 GR_API bool gr_dtype_is_float(gr_dtype t);
 
 /* gr_shape_of(2, (int64_t[]){128, 784}) or GR_SHAPE(128, 784). More than GR_MAX_DIMS, less than 0,
- * or `dim` NULL gives a shape that gr_shape_check() refuses, and so does all that takes shapes. */
+ * or some and `dim` NULL give a shape that gr_shape_check() and all that takes shapes refuse. */
 GR_API gr_shape gr_shape_of(int n_dims, const int64_t *dim);
 #define GR_SHAPE(...)                                                        \
     gr_shape_of((int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), \

@@ -152,6 +152,8 @@ gr_status gr_pg_begin(gr_work **out, gr_pg *pg, const gr_pg_call *c)
 {
     gr_pg_call call;
 
+    if (!out)
+        return gr_fail(GR_ERR_ARG, "there is no place for the work (NULL)");
     *out = NULL;
     GR_TRY(enter(pg));
     GR_TRY(leave(pg, gr_call_check(pg, c, &call)));
@@ -160,8 +162,8 @@ gr_status gr_pg_begin(gr_work **out, gr_pg *pg, const gr_pg_call *c)
 
 gr_status gr_work_test(gr_work *w, bool *is_done)
 {
-    if (!w)
-        return gr_fail(GR_ERR_ARG, "there is no work (NULL)");
+    if (!w || !is_done)
+        return gr_fail(GR_ERR_ARG, "there is no %s (NULL)", w ? "place for the answer" : "work");
     GR_TRY(enter(w->pg));
     return leave(w->pg, w->pg->ops->work_test(w, is_done));
 }

@@ -164,7 +164,7 @@ static bool overwrites(const gr_node *n, const gr_value *v)
     return false;
 }
 
-/* A source as it was when the node read it. */
+/* A source as the node read it; a variable as it was before the step. */
 static gr_status scan_source(checker *c, const gr_node *n, const gr_value *v, scan *out)
 {
     if (!v->var || !overwrites(n, v))

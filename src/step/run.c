@@ -371,6 +371,8 @@ gr_status gr_step_describe(gr_step *s, char **out)
     gr_status st;
 
     GR_TRY(gr_step_check_given(s));
+    if (!out)
+        return gr_fail(GR_ERR_ARG, "step: there is no place for the description (NULL)");
     gr_text_add(&t, "device: ");
     s->device->ops->describe(s->device, &t);
     gr_text_addf(&t, "\nprecision: %s", gr_step_precision(s));

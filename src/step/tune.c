@@ -190,6 +190,8 @@ gr_status gr_step_choices(gr_step *s, char **out)
     gr_status st;
 
     GR_TRY(gr_step_check_given(s));
+    if (!out)
+        return gr_fail(GR_ERR_ARG, "step: there is no place for the choices (NULL)");
     for (int i = 0; i < s->n_choices; i++)
         gr_text_addf(&text, "%s = %s\n", s->choices[i].look, s->choices[i].kernel);
     st = gr_text_status(&text);

@@ -26,7 +26,7 @@ gr_shape gr_shape_of(int n_dims, const int64_t *dim)
     gr_shape s = { .n_dims = n_dims };
 
     for (int i = 0; i < n_used(&s); i++)
-        s.dim[i] = dim ? dim[i] : -1;
+        s.dim[i] = dim ? dim[i] : -2; /* -1 would be a length that gr_reshape() finds */
     return s;
 }
 

@@ -138,10 +138,14 @@ static gr_status make_tensor(gr_snapshot *s, const char *name, gr_dtype t, gr_sh
 
 gr_status gr_snapshot_add(gr_snapshot *s, const char *name, gr_dtype t, gr_shape shape, void **mem)
 {
-    gr_arena_mark before = gr_arena_save(s->arena);
+    gr_arena_mark before;
     gr_named *named;
-    gr_status st = gr_shape_check(&shape, t);
+    gr_status st;
 
+    if (!s || !name || !mem)
+        return gr_fail(GR_ERR_ARG, "snapshot: the snapshot, a name or a place for it is NULL");
+    before = gr_arena_save(s->arena);
+    st = gr_shape_check(&shape, t);
     if (st != GR_OK)
         return gr_wrap(st, "tensor '%s'", name);
     if (gr_snapshot_find(s, name))
@@ -203,10 +207,14 @@ static gr_status add_text(gr_snapshot *s, const char *key, char *owned)
 
 gr_status gr_snapshot_set(gr_snapshot *s, const char *key, const char *text)
 {
-    text_entry *e = find_text(s, key);
-    char *owned = gr_strdup(text);
     gr_status st = GR_OK;
+    text_entry *e;
+    char *owned;
 
+    if (!s || !key || !text)
+        return gr_fail(GR_ERR_ARG, "snapshot: the snapshot, a key or its text is NULL");
+    e = find_text(s, key);
+    owned = gr_strdup(text);
     if (!owned)
         return GR_ERR_NOMEM;
     if (e) {

@@ -143,21 +143,6 @@ static bool fits_there(const gr_trainer *t, size_t total)
     return t->o.device_memory == 0 || total <= (size_t)t->o.device_memory;
 }
 
-/* The largest batch within fit->limit_bytes. A batch norm takes no batch of one where one pixel is
- * left of a sample, so what fits is looked for from the batch that is known to work, or from 2. */
-static gr_status find_fit(gr_trainer *t, const gr_named *feeds, bool fits, gr_fit_config *fit,
-                          int64_t *batch, size_t *n_bytes)
-{
-    gr_status st;
-
-    fit->min_batch = fits ? t->o.batch_size : 1;
-    st = gr_step_fit_batch(t->step, feeds, t->view.n_feeds, fit, batch, n_bytes);
-    if (st == GR_OK || st == GR_ERR_NOMEM || fits || t->o.batch_size == 1)
-        return st;
-    fit->min_batch = 2;
-    return gr_step_fit_batch(t->step, feeds, t->view.n_feeds, fit, batch, n_bytes);
-}
-
 static void say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
 {
     char need[GR_BYTES_TEXT], limit[GR_BYTES_TEXT];
@@ -168,10 +153,14 @@ static void say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
     gr_status st;
 
     fit.limit_bytes = (size_t)t->o.device_memory;
+    if (fits)
+        fit.min_batch = t->o.batch_size;
+    if (fit.max_batch < t->o.batch_size)
+        fit.max_batch = t->o.batch_size;
     gr_bytes_text(fit.limit_bytes, limit);
     gr_trainer_say(t, "Device memory %s: batch_size %" PRId64 " needs %s and %s", limit,
                    t->o.batch_size, gr_bytes_text(total, need), fits ? "fits" : "does not fit");
-    st = find_fit(t, feeds, fits, &fit, &batch, &n_bytes);
+    st = gr_trainer_fit_batch(t, feeds, &fit, &batch, &n_bytes);
     if (st == GR_OK)
         gr_trainer_say(t, "  the largest batch_size that fits is %s%" PRId64 " (%s)",
                        batch == fit.max_batch ? "at least " : "", batch,

@@ -12,7 +12,8 @@
  * Rank 0 alone reads and writes it: a checkpoint reaches the other ranks through the
  * group, so no file system need be shared. A run with a checkpoint is never overwritten.
  * The lock comes before every look at what the folder holds, and it stays where it is
- * when the run ends: who removes a lock may take it from one who is just opening it.
+ * when the run ends: who removes a lock may take it from one who is just opening it. (Only a
+ * folder whose name was just invented is removed again, when the start is refused.)
  */
 #include "train/checkpoint.h"
 
@@ -181,7 +182,8 @@ static gr_status claim_folder(gr_trainer *t)
     return gr_wrap(prove_writable(t), "the folder of the run");
 }
 
-/* Rank 0's name for the folder, on all ranks (P41), and whether its own run goes on. */
+/* Rank 0's name for the folder, on all ranks (P41), whether its own run goes on, and whether the
+ * name is invented. */
 static gr_status share_name(gr_trainer *t)
 {
     gr_text name = GR_TEXT_INIT;
@@ -189,13 +191,14 @@ static gr_status share_name(gr_trainer *t)
     gr_status st;
 
     if (gr_trainer_writes(t))
-        gr_text_addf(&name, "%c%s", t->goes_on ? '+' : '-', t->folder);
+        gr_text_addf(&name, "%c%s", t->goes_on ? '+' : t->is_trial ? '?' : '-', t->folder);
     st = gr_text_status(&name);
     if (st == GR_OK)
         st = gr_pg_gather_bytes(t->pg, gr_text_str(&name), name.len, &names, NULL);
     gr_text_fini(&name);
     GR_TRY(st);
     t->goes_on = names[0][0] == '+';
+    t->is_trial = names[0][0] == '?';
     t->folder = gr_arena_strdup(t->arena, names[0] + 1);
     free(names);
     return t->folder ? GR_OK : GR_ERR_NOMEM;
@@ -221,31 +224,26 @@ gr_status gr_trainer_find_run(gr_trainer *t)
     return GR_OK;
 }
 
-/* A start that is refused leaves no folder behind whose name nobody chose. What anyone else has
- * put there stays, and the folder with it. */
-static void remove_trial(const gr_trainer *t)
+/* A start that is refused leaves no folder behind whose name nobody chose. Every rank removes what
+ * it has put there, and the folder if that was the last of it: what others have put there stays,
+ * the log of a rank that died among it. */
+void gr_trainer_remove_trial(gr_trainer *t)
 {
-    static const char *const names[] = { "logs", GR_CKPT_FOLDER, GR_LAUNCH_FILE, "lock" };
-    gr_text path = GR_TEXT_INIT;
+    const char *own = gr_arena_printf(t->arena, "logs/rank_%d.log", t->rank);
+    const char *const names[] = { "lock", GR_LAUNCH_FILE, own, "logs", GR_CKPT_FOLDER };
 
-    for (int r = 0; r < t->n_ranks; r++) {
-        path.len = 0;
-        gr_text_addf(&path, "%s/logs/rank_%d.log", t->folder, r);
-        (void)remove(gr_text_str(&path));
+    /* The first two are rank 0's. */
+    for (size_t i = gr_trainer_writes(t) ? 0 : 2; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *path = names[i] ? path_in(t, names[i]) : NULL;
+
+        if (path)
+            (void)remove(path); /* a folder only when it is empty */
     }
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        path.len = 0;
-        gr_text_addf(&path, "%s/%s", t->folder, names[i]);
-        (void)remove(gr_text_str(&path)); /* a folder only when it is empty */
-    }
-    gr_text_fini(&path);
     (void)remove(t->folder);
 }
 
 void gr_trainer_release_folder(gr_trainer *t)
 {
-    if (t->is_trial && t->folder)
-        remove_trial(t);
     if (t->lock >= 0)
         close(t->lock);
     t->lock = -1;

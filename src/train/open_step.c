@@ -93,6 +93,18 @@ static gr_status free_memory(const gr_trainer *t, size_t *n_free, int *n_sharing
     return d->ops->memory(d, n_free, &n_all);
 }
 
+gr_status gr_trainer_fit_batch(gr_trainer *t, const gr_named *feeds, const gr_fit_config *fit,
+                               int64_t *batch, size_t *n_bytes)
+{
+    gr_fit_config pairs = *fit;
+    gr_status st = gr_step_fit_batch(t->step, feeds, t->view.n_feeds, fit, batch, n_bytes);
+
+    if (st == GR_OK || st == GR_ERR_NOMEM || fit->min_batch > 1 || fit->max_batch < 2)
+        return st;
+    pairs.min_batch = 2;
+    return gr_step_fit_batch(t->step, feeds, t->view.n_feeds, &pairs, batch, n_bytes);
+}
+
 static gr_status refuse_memory(gr_trainer *t, const gr_named *feeds, size_t n_free, size_t needed)
 {
     char need[GR_BYTES_TEXT], have[GR_BYTES_TEXT];
@@ -105,7 +117,7 @@ static gr_status refuse_memory(gr_trainer *t, const gr_named *feeds, size_t n_fr
     gr_bytes_text(n_free, have);
     fit.limit_bytes = n_free;
     fit.max_batch = t->o.batch_size;
-    st = gr_step_fit_batch(t->step, feeds, t->view.n_feeds, &fit, &batch, &n_bytes);
+    st = gr_trainer_fit_batch(t, feeds, &fit, &batch, &n_bytes);
     if (st == GR_OK)
         return gr_fail(GR_ERR_NOMEM,
                        "a step with batch_size %" PRId64 " needs %s on each rank, and %s are free; "
@@ -114,22 +126,22 @@ static gr_status refuse_memory(gr_trainer *t, const gr_named *feeds, size_t n_fr
                        t->o.batch_size, need, have, batch);
     return gr_fail(GR_ERR_NOMEM,
                    "a step with batch_size %" PRId64 " needs %s on each rank, and %s are free; "
-                   "not even one sample fits",
+                   "not even the smallest batch fits",
                    t->o.batch_size, need, have);
 }
 
-static gr_status check_limit(const gr_trainer *t, size_t needed)
+static gr_status check_limit(const gr_trainer *t, const gr_memory_report *r)
 {
     char need[GR_BYTES_TEXT], limit[GR_BYTES_TEXT];
     bool tried = t->o.recompute == GR_RECOMPUTE_LIMIT;
 
-    if (t->o.memory_limit == 0 || needed <= (size_t)t->o.memory_limit)
+    if (t->o.memory_limit == 0 || r->total <= (size_t)t->o.memory_limit)
         return GR_OK;
     return gr_fail(GR_ERR_NOMEM,
                    "a step with batch_size %" PRId64 " needs %s on each rank%s, and memory_limit "
                    "is %s; %schoose a smaller --batch_size",
-                   t->o.batch_size, gr_bytes_text(needed, need),
-                   tried ? " though all blocks are computed again" : "",
+                   t->o.batch_size, gr_bytes_text(r->total, need),
+                   tried && r->n_blocks > 0 ? " though all blocks are computed again" : "",
                    gr_bytes_text((size_t)t->o.memory_limit, limit),
                    tried ? "" : "--recompute limit computes blocks again to stay below it, or ");
 }
@@ -147,7 +159,7 @@ gr_status gr_trainer_check_free(gr_trainer *t)
     GR_TRY(free_memory(t, &n_free, &n_sharing));
     t->memory_total = r.total;
     t->memory_free = n_free / (size_t)n_sharing;
-    GR_TRY(check_limit(t, r.total));
+    GR_TRY(check_limit(t, &r));
     if (n_free == 0 || r.total <= t->memory_free)
         return GR_OK;
     return refuse_memory(t, feeds, t->memory_free, r.total);

@@ -193,7 +193,9 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
     gr_trainer_open_log(t);
     GR_TRY(open_run(t));
     GR_TRY(open_files(t));
-    return gr_trainer_banner(t);
+    GR_TRY(gr_trainer_banner(t));
+    t->is_trial = false;
+    return GR_OK;
 }
 
 gr_status gr_trainer_open_unsaved(gr_trainer *t, const gr_command *c)
@@ -223,6 +225,13 @@ void gr_trainer_close(gr_trainer *t)
     gr_arena_destroy(t->arena);
 }
 
+/* Refused, here or on another rank. A rank that crashed or was waited for in vain is no refusal. */
+static bool is_refusal(gr_status st)
+{
+    return st == GR_ERR_ARG || st == GR_ERR_FORMAT || st == GR_ERR_NOMEM || st == GR_ERR_IO ||
+           st == GR_ERR_PEER;
+}
+
 gr_status gr_trainer_end(gr_trainer *t, gr_status st)
 {
     gr_error error;
@@ -236,6 +245,8 @@ gr_status gr_trainer_end(gr_trainer *t, gr_status st)
         gr_log_keep(gr_error_message());
     gr_error_take(&error, st); /* closing may fail in its turn and leave another text */
     gr_trainer_close_track(t, st == GR_OK ? 0 : 1);
+    if (t->is_trial && t->folder && is_refusal(st))
+        gr_trainer_remove_trial(t);
     gr_trainer_close(t);
     return st == GR_OK ? GR_OK : gr_error_raise(&error);
 }

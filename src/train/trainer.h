@@ -78,7 +78,7 @@ typedef struct gr_trainer {
 
     const char *folder; /* of the run */
     int lock;           /* rank 0: descriptor of the folder's lock; -1: none */
-    bool is_trial;      /* rank 0: it invented the folder, and nothing of a run is there yet */
+    bool is_trial;      /* the folder's name is invented, and nothing of a run is there yet */
     size_t checkpoint_bytes;
     bool goes_on;             /* the folder's own run is resumed, not a new one begun */
     gr_source source;         /* rank 0 */
@@ -154,6 +154,9 @@ void gr_trainer_set_end(gr_trainer *t); /* from n_steps, max_steps and shift */
 gr_status gr_trainer_open_step(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_create_step(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_check_free(gr_trainer *t) GR_MUST_CHECK; /* not collective */
+/* gr_step_fit_batch(), from 2 on where a batch of one is refused: by a batch norm over one pixel. */
+gr_status gr_trainer_fit_batch(gr_trainer *t, const gr_named *feeds, const gr_fit_config *fit,
+                               int64_t *batch, size_t *n_bytes) GR_MUST_CHECK;
 gr_status gr_trainer_plan(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_plan_shape(gr_trainer *t, bool training, int64_t n) GR_MUST_CHECK;
 
@@ -162,6 +165,8 @@ gr_status gr_trainer_claim_folder(gr_trainer *t) GR_MUST_CHECK;
 /* Only where a run that is resumed lies: t->source and t->goes_on. t->folder stays NULL. */
 gr_status gr_trainer_find_run(gr_trainer *t) GR_MUST_CHECK;
 void gr_trainer_release_folder(gr_trainer *t);
+/* Of a start that was refused, while t->is_trial. */
+void gr_trainer_remove_trial(gr_trainer *t);
 void gr_trainer_open_log(gr_trainer *t);
 gr_status gr_trainer_check_room(gr_trainer *t) GR_MUST_CHECK; /* for all that is kept */
 /* For one more, when step saved_at (-1: none) is the newest on the disk. */

@@ -98,6 +98,7 @@ static gr_status no_call(gr_pg *pg, void *arg)
 {
     (void)arg;
     GR_CHECK_FAILS(gr_work_test(NULL, NULL), GR_ERR_ARG, "there is no work");
+    GR_CHECK_FAILS(gr_pg_begin(NULL, pg, NULL), GR_ERR_ARG, "no place for the work");
     GR_CHECK_FAILS(gr_pg_run(pg, NULL), GR_ERR_ARG, "there is no call (NULL)");
     return GR_OK;
 }

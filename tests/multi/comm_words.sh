@@ -34,6 +34,7 @@ expect 0 pair "${train[@]}" --output_dir c
 
 # The table of algorithms prints; one that is asked for is there, and a wrong one is refused.
 expect 2 "$GR_BIN/gradus" bench comm
+said "one rank exchanges nothing"
 expect 0 "$GR_BIN/gradus" bench comm --table
 for row in 'all-reduce +several .* hosts' 'all-reduce .* shares' 'broadcast .* tree' 'barrier .* steps'; do
     said "^$row"

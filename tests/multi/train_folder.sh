@@ -47,17 +47,29 @@ refused 2 "'one' holds a run already" --output_dir one "${small[@]}"
 refused 2 "the loss is .*nan" --output_dir nan "${small[@]}" --optim sgd --lr 1e6
 refused 0 "begins anew" --output_dir nan "${small[@]}"
 
-# What is refused before the first step leaves no folder with an invented name.
+# What is refused before the first step leaves no folder with an invented name, whichever rank finds
+# out and whoever opens its log last; one that was asked for stays.
 mkdir empty
 cd empty
-for words in "--batch_size 100000" "--freeze x*" "--n_train 8"; do
-    rc=0
-    # shellcheck disable=SC2086
-    timeout 300 "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train shapes --device cpu $words >../out.log 2>&1 ||
+head -c 100 /dev/urandom >../junk.safetensors
+away() { # PATTERN OPTION...
+    local rc=0
+    timeout 300 "$GR_BIN/gradrun" --nproc-per-node 3 "$gradus" train shapes --device cpu "${@:2}" >../out.log 2>&1 ||
         rc=$?
-    [ "$rc" != 0 ] || fail "$words was taken"
-    [ -z "$(find . -mindepth 2)" ] || fail "$words left $(find . -mindepth 2 | paste -sd ' ')"
+    [ "$rc" != 0 ] || fail "${*:2} was taken"
+    grep -q -- "$1" ../out.log || fail "${*:2}: no '$1'"
+}
+gone() { [ -z "$(find . -mindepth 2)" ] || fail "left: $(find . -mindepth 2 | paste -sd ' ')"; }
+away "largest batch_size that works" --batch_size 100000
+gone
+away "freeze" --freeze 'x*'
+gone
+for i in 1 2 3 4; do
+    away "junk.safetensors" --resume ../junk.safetensors
+    gone
 done
+away "freeze" --freeze 'x*' --output_dir asked
+[ -d asked ] || fail "a folder that was asked for went"
 cd ..
 
 # Many at the same moment: exactly one begins in a folder, and without --output_dir each

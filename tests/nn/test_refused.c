@@ -185,7 +185,7 @@ static void unpatchify_order(gr_graph *g, gr_value *x)
 
 static const wrong wrongs[] = {
     { param_nine, "variable 'w': a shape has 0 to 8 dimensions, not 9" },
-    { param_no_list, "variable 'w': shape [-1, -1, -1]: dimension 0 is negative" },
+    { param_no_list, "variable 'w': shape [-2, -2, -2]: dimension 0 is negative" },
     { buffer_nine, "variable 'seen': a shape has 0 to 8 dimensions, not 9" },
     { reshape_nine, "a shape has 0 to 8 dimensions, not 9" },
     { broadcast_nine, "a shape has 0 to 8 dimensions, not 9" },

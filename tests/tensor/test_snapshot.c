@@ -23,6 +23,8 @@ static void tensors(void)
     GR_CHECK(mem != NULL);
     GR_CHECK_FAILS(gr_snapshot_add(s, "step", GR_F32, GR_SCALAR, &mem), GR_ERR_ARG,
                    "tensor 'step' is already in the snapshot");
+    GR_CHECK_FAILS(gr_snapshot_add(s, NULL, GR_F32, GR_SCALAR, &mem), GR_ERR_ARG, "NULL");
+    GR_CHECK_FAILS(gr_snapshot_set(s, "key", NULL), GR_ERR_ARG, "NULL");
     GR_CHECK_FAILS(gr_snapshot_add(s, "bad", GR_F32, GR_SHAPE(-1), &mem), GR_ERR_ARG,
                    "tensor 'bad': shape [-1]: dimension 0 is negative");
     GR_CHECK_EQ(gr_snapshot_count(s), 3);

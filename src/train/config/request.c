@@ -227,8 +227,7 @@ static gr_status no_recipe(const gr_command *c, const char *file, const char *wr
     else
         st = gr_fail(GR_ERR_ARG,
                      "%s%ssay what to train: a recipe's name as the first word, as in 'gradus "
-                     "train NAME', or "
-                     "the key 'recipe' in the file; the recipes are %s",
+                     "train NAME', or the key 'recipe' in the file; the recipes are %s",
                      wrong ? wrong : "", wrong ? "; and " : "", gr_text_str(&names));
     gr_text_fini(&names);
     return st;

@@ -96,7 +96,7 @@ const gr_row gr_rows[] = {
     { BOOL("train.tune", "false", "CPU: choose kernels by measuring them; a run keeps its choice, the next may differ "
       "in last bits"), "tune", NULL, NULL, AT(tune), SAVED },
     { CHOICE("train.recompute", "none", "none|all|limit", "compute activations again to save memory; limit: "
-      "as many blocks as memory_limit asks for"), "recompute", NULL, NULL, AT(recompute), 0 },
+      "as many blocks as memory_limit, which it needs, asks for"), "recompute", NULL, NULL, AT(recompute), 0 },
     { OTHER(GR_KEY_BYTES, "train.memory_limit", "0", "that a training step may need on a rank: 20GiB; 0: none"),
       "memory_limit", "SIZE", NULL, AT(memory_limit), 0 },
     { TEXT("train.best_by", NULL, "metric that says which model is the best, or loss; default: the recipe's first"),
