@@ -154,7 +154,8 @@ void gr_trainer_set_end(gr_trainer *t); /* from n_steps, max_steps and shift */
 gr_status gr_trainer_open_step(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_create_step(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_check_free(gr_trainer *t) GR_MUST_CHECK; /* not collective */
-/* gr_step_fit_batch(), from 2 on where a batch of one is refused: by a batch norm over one pixel. */
+/* gr_step_fit_batch(), from 2 on where a batch of one is refused: by a batch norm over one pixel.
+ */
 gr_status gr_trainer_fit_batch(gr_trainer *t, const gr_named *feeds, const gr_fit_config *fit,
                                int64_t *batch, size_t *n_bytes) GR_MUST_CHECK;
 gr_status gr_trainer_plan(gr_trainer *t) GR_MUST_CHECK;
