@@ -125,7 +125,7 @@ static void print_times(const gr_bench_run *b, const times *t)
     fprintf(b->command->out,
             "step_ms: %.4f (median of %d stretches of %d steps; %.4f to %.4f, mean %.4f)\n",
             t->median_ms, t->n, b->model->stretch, t->least_ms, t->most_ms, t->mean_ms);
-    fprintf(b->command->out, "samples_per_s: %.0f (all ranks)\n",
+    fprintf(b->command->out, "samples_per_s: %.1f (all ranks)\n",
             samples * gr_pg_size(b->pg) / (t->median_ms * 1e-3));
     fprintf(b->command->out,
             "gflops: %.1f per rank, matrix products only; one CPU core's measured FMA peak is %.1f "
