@@ -76,26 +76,11 @@ INLINE void run_tile(const gr_tile *t, const int rows, const bool packed)
 
 #define TILE_MAP(X) X(1) X(2) X(3) X(4) X(5) X(6)
 
-#define X(n)                                 \
-    static void plain_##n(const gr_tile *t)  \
-    {                                        \
-        run_tile(t, n, false);               \
-    }                                        \
-    static void packed_##n(const gr_tile *t) \
-    {                                        \
-        run_tile(t, n, true);                \
-    }
-TILE_MAP(X)
-#undef X
+#include "op/matmul/matmul_pick_body.h"
 
 static void tile(const gr_tile *t)
 {
-    static void (*const table[2][ROWS + 1])(const gr_tile *) = {
-#define X(n) [0][n] = plain_##n, [1][n] = packed_##n,
-        TILE_MAP(X)
-#undef X
-    };
-    void (*run)(const gr_tile *) = table[t->s_packed][t->rows];
+    tile_fn *run = pick_tile(t);
     const size_t n_bytes = (size_t)t->cols * sizeof(float);
     float edge[ROWS * WIDTH];
     gr_tile whole = *t;

@@ -113,30 +113,14 @@ INLINE void run_tile(const gr_tile *t, const int rows, const bool packed)
 
 #define TILE_MAP(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 
-#define X(n)                                 \
-    static void plain_##n(const gr_tile *t)  \
-    {                                        \
-        run_tile(t, n, false);               \
-    }                                        \
-    static void packed_##n(const gr_tile *t) \
-    {                                        \
-        run_tile(t, n, true);                \
-    }
-TILE_MAP(X)
-#undef X
+#include "op/matmul/matmul_pick_body.h"
 
 static void tile(const gr_tile *t)
 {
-    static void (*const table[2][15])(const gr_tile *) = {
-#define X(n) [0][n] = plain_##n, [1][n] = packed_##n,
-        TILE_MAP(X)
-#undef X
-    };
-
 #if CHAINED
-    each_chain(t, table[t->s_packed][t->rows]);
+    each_chain(t, pick_tile(t));
 #else
-    table[t->s_packed][t->rows](t);
+    pick_tile(t)(t);
 #endif
 }
 
