@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/half.h"
 #include "base/random.h"
 #include "base/size.h"
 
@@ -50,6 +51,7 @@ static const char *kind_name(gr_var_kind kind)
     return kind == GR_VAR_PARAM    ? "parameter"
            : kind == GR_VAR_BUFFER ? "buffer"
            : kind == GR_VAR_HELD   ? "held buffer"
+           : kind == GR_VAR_COPY   ? "copy in 16 bits"
                                    : "variable of the optimiser";
 }
 
@@ -284,7 +286,7 @@ gr_status gr_vars_fill(const gr_vars *t, uint64_t seed, void *host)
     GR_BUG_IF(!t->sealed);
     gr_mt_seed(&r, seed);
     for (int i = 0; i < t->n; i++) {
-        if (is_late(t->list[i]))
+        if (is_late(t->list[i]) || t->list[i]->kind == GR_VAR_COPY)
             continue;
         GR_TRY(fill_var(t->list[i], &r, (char *)host + t->list[i]->offset));
         for (int k = 0; k < i; k++) {
@@ -297,5 +299,23 @@ gr_status gr_vars_fill(const gr_vars *t, uint64_t seed, void *host)
             GR_TRY(fill_var(v, &r, (char *)host + v->offset));
         }
     }
+    gr_vars_fill_copies(t, host);
     return GR_OK;
+}
+
+void gr_vars_fill_copies(const gr_vars *t, void *host)
+{
+    for (int i = 0; i < t->n; i++) {
+        const gr_var *v = t->list[i];
+        size_t n = (size_t)gr_shape_count(&v->shape);
+        const float *param;
+        uint16_t *copy;
+
+        if (v->kind != GR_VAR_COPY)
+            continue;
+        param = (const float *)((const char *)host + v->copy_of->offset);
+        copy = (uint16_t *)((char *)host + v->offset);
+        for (size_t k = 0; k < n; k++)
+            copy[k] = v->dtype == GR_BF16 ? gr_f32_to_bf16(param[k]) : gr_f32_to_f16(param[k]);
+    }
 }

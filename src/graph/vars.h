@@ -17,7 +17,8 @@ typedef enum gr_var_kind {
     GR_VAR_PARAM,  /* trainable unless frozen */
     GR_VAR_BUFFER, /* running statistics */
     GR_VAR_OPTIM,  /* moments, step count, loss scale */
-    GR_VAR_HELD    /* of use within an update only: in no snapshot */
+    GR_VAR_HELD,   /* of use within an update only: in no snapshot */
+    GR_VAR_COPY    /* a parameter in 16 bits (pass/copies.c): in no snapshot, made of `copy_of` */
 } gr_var_kind;
 
 /* Elements [first, first + n) of a tensor, counted in memory order. */
@@ -32,6 +33,7 @@ typedef struct gr_var {
     gr_shape shape;
     gr_init init;
     const struct gr_var *copy_of; /* starts as that variable does, which comes earlier; or NULL */
+    struct gr_var *copy;          /* of a parameter: its copy in 16 bits; or NULL */
     /* Random numbers are drawn in the order of the table, but for this one: after that variable,
      * and after `n_burnt` numbers that nothing uses. NULL: in its place. */
     const struct gr_var *drawn_after;
@@ -64,6 +66,14 @@ static inline const gr_shape *gr_var_whole(const gr_var *v)
     return v->part_of ? &v->part_of->shape : &v->shape;
 }
 
+/* The parameter that a variable is, or is the copy of in 16 bits; NULL: neither. */
+static inline const gr_var *gr_var_param(const gr_var *v)
+{
+    if (v->kind == GR_VAR_COPY)
+        return v->copy_of;
+    return v->kind == GR_VAR_PARAM ? v : NULL;
+}
+
 gr_var *gr_vars_find(const gr_vars *t, const char *name); /* NULL: none */
 
 /* Finds the variable of that name or adds it. GR_ERR_ARG when shape, type or kind
@@ -83,6 +93,9 @@ gr_status gr_vars_seal(gr_vars *t) GR_MUST_CHECK;
 
 /* Starting values of all variables into host memory of n_bytes, drawn from mt19937. */
 gr_status gr_vars_fill(const gr_vars *t, uint64_t seed, void *host) GR_MUST_CHECK;
+/* Copies in 16 bits anew from their parameters, which somebody else than an update has written.
+ * `host` is a state's memory, or an image of it. */
+void gr_vars_fill_copies(const gr_vars *t, void *host);
 
 #ifdef __cplusplus
 }

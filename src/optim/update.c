@@ -10,6 +10,9 @@
  * With shards gradients are shares of buckets, and a parameter's nodes work on the part that lies
  * in the own share. Its moments and average have that part only (ZeRO), or are common to all
  * ranks as the parameter is.
+ *
+ * A parameter that has a copy in 16 bits (pass/copies.c) has it written with it, whether or not
+ * this graph reads it.
  */
 
 #include "op/update/update.h"
@@ -53,6 +56,22 @@ static gr_node *add(updater *u, const gr_op *op, gr_value **src, int n, const vo
         .op = op, .site = SITE, .src = src, .n_src = n, .attr = attr, .attr_bytes = attr_bytes
     };
 
+    return gr_graph_add(u->g, &b);
+}
+
+/* An update of source 0 with `n_out` results; its copy in 16 bits, if there is one, is a further
+ * source and result. `src` has room for it. */
+static gr_node *add_update(updater *u, gr_build b, gr_value **src, int n_out)
+{
+    gr_var *copy = src[0]->var->copy;
+
+    b.site = SITE;
+    b.src = src;
+    b.n_out = n_out;
+    if (copy) {
+        src[b.n_src++] = gr_graph_var(u->g, SITE, copy);
+        b.n_out++;
+    }
     return gr_graph_add(u->g, &b);
 }
 
@@ -200,7 +219,8 @@ static gr_update_attr own_attr(const updater *u, const gr_var *param)
     gr_update_attr a = { .lr_scale = 1,
                          .weight_decay = o->weight_decay,
                          .clip_value = u->c->clip_value,
-                         .has_control = u->control != NULL };
+                         .has_control = u->control != NULL,
+                         .has_copy = param->copy != NULL };
 
     if (!o->decay_all && param->shape.n_dims <= 1)
         a.weight_decay = 0;
@@ -221,14 +241,14 @@ static gr_node *add_sgd(updater *u, gr_value *param, gr_value *grad)
     gr_sgd_attr a = { .of = own_attr(u, param->var),
                       .momentum = o->momentum,
                       .nesterov = o->nesterov };
-    gr_value *src[4] = { param, grad };
-    int n = 2;
+    gr_build b = { .op = &gr_op_sgd, .n_src = 2, .attr = &a, .attr_bytes = sizeof(a) };
+    gr_value *src[5] = { param, grad };
 
     if (u->control)
-        src[n++] = u->control;
+        src[b.n_src++] = u->control;
     if (o->momentum != 0)
-        src[n++] = companion(u, param->var, "optimizer.momentum_buffer.", false);
-    return add(u, &gr_op_sgd, src, n, &a, sizeof(a));
+        src[b.n_src++] = companion(u, param->var, "optimizer.momentum_buffer.", false);
+    return add_update(u, b, src, 2);
 }
 
 static gr_node *add_adamw(updater *u, gr_value *param, gr_value *grad)
@@ -239,14 +259,14 @@ static gr_node *add_adamw(updater *u, gr_value *param, gr_value *grad)
                         .beta2 = o->beta2,
                         .eps = o->eps,
                         .l2 = o->kind == GR_OPTIM_ADAM };
-    gr_value *src[6] = { param, grad, u->step };
-    int n = 3;
+    gr_build b = { .op = &gr_op_adamw, .n_src = 3, .attr = &a, .attr_bytes = sizeof(a) };
+    gr_value *src[7] = { param, grad, u->step };
 
     if (u->control)
-        src[n++] = u->control;
-    src[n++] = companion(u, param->var, "optimizer.exp_avg.", false);
-    src[n++] = companion(u, param->var, "optimizer.exp_avg_sq.", false);
-    return add(u, &gr_op_adamw, src, n, &a, sizeof(a));
+        src[b.n_src++] = u->control;
+    src[b.n_src++] = companion(u, param->var, "optimizer.exp_avg.", false);
+    src[b.n_src++] = companion(u, param->var, "optimizer.exp_avg_sq.", false);
+    return add_update(u, b, src, 3);
 }
 
 /* Reads the parameter as `update` leaves it. */

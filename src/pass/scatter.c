@@ -233,7 +233,8 @@ static void note_readers(const gr_graph *g, const gr_shard *s, readers *of)
     for (int i = 0; i < g->n_nodes; i++)
         for (int j = 0; j < g->nodes[i]->n_src && g->nodes[i]->phase != GR_PHASE_UPDATE; j++) {
             const gr_var *v = gr_value_root(g->nodes[i]->src[j])->var;
-            int k = v ? gr_shard_bucket(s, v) : -1;
+            const gr_var *param = v ? gr_var_param(v) : NULL;
+            int k = param ? gr_shard_bucket(s, param) : -1;
 
             if (k < 0 || of[k].last == g->nodes[i]->id + 1)
                 continue;

@@ -58,10 +58,11 @@ static gr_status label_node(look *l, gr_arena *a, int place)
     }
     for (int s = 0; s < n->n_src; s++) {
         const gr_var *v = gr_value_root(n->src[s])->var;
+        const gr_var *param = v ? gr_var_param(v) : NULL;
 
-        if (!v || v->kind != GR_VAR_PARAM)
+        if (!param)
             continue;
-        l->label[place] = layer_of(a, v->name);
+        l->label[place] = layer_of(a, param->name);
         return l->label[place] ? GR_OK : GR_ERR_NOMEM;
     }
     for (int s = 0; s < n->n_src && !l->label[place]; s++)
@@ -174,7 +175,7 @@ static void count_state(const gr_step *s, gr_memory_report *r)
 
         if (v->common)
             n_bytes /= (size_t)gr_pg_size(s->c.pg); /* so that the ranks' reports add up */
-        if (v->kind == GR_VAR_PARAM)
+        if (gr_var_param(v))
             r->params += n_bytes;
         else if (v->kind == GR_VAR_BUFFER || v->kind == GR_VAR_HELD)
             r->buffers += n_bytes;

@@ -202,6 +202,16 @@ static gr_status amp(build *b)
     return gr_pass_amp(b->g, b->s->c.amp == GR_AMP_BF16 ? GR_BF16 : GR_F16);
 }
 
+static bool copies(const build *b)
+{
+    return trains(b) && b->s->has_copies;
+}
+
+static gr_status copy_params(build *b)
+{
+    return gr_pass_copies(b->g);
+}
+
 /* Once types are decided, normalisations are maps like others. */
 static bool lowers(const build *b)
 {
@@ -377,6 +387,7 @@ static const struct pass {
     { "global", is_global, global, NEEDED },
     { "autodiff", trains, autodiff, NEEDED },
     { "amp", has_amp, amp, NEEDED },
+    { "copies", copies, copy_params, CHOSEN },
     { "lower", lowers, lower, NEEDED },
     { "sync_bn", syncs_norm, sync_norm, NEEDED },
     { "counts", is_global, sync_counts, NEEDED },

@@ -80,9 +80,10 @@ struct gr_step {
     int n_choices, cap_choices;
     bool is_tuned;
 
-    bool use_ema; /* evaluations read averages */
-    void *params; /* with shards, while use_ema: the parameters, whose place averages take */
-    bool checks;  /* plans made now are for gr_step_run_checked() */
+    bool has_copies; /* parameters are kept in 16 bits as well (pass/copies.c) */
+    bool use_ema;    /* evaluations read averages */
+    void *params;    /* with shards, while use_ema: the parameters, whose place averages take */
+    bool checks;     /* plans made now are for gr_step_run_checked() */
     int micro;
     int64_t n_updates;
     bool saw_bad_data; /* a fault on a device came to light after its update: see step.h */

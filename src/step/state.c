@@ -27,16 +27,28 @@ size_t gr_step_state_bytes(const gr_step *s)
     return s->vars->n_bytes + sizeof(float[GR_CONTROL_COUNT]);
 }
 
-static gr_status fill_state(gr_step *s)
+/* Starting values into host memory that is laid out as the state. */
+static gr_status fill_image(const gr_step *s, void *host)
 {
     static const float no_control[GR_CONTROL_COUNT] = { 1, 0, NAN, 1 };
+
+    memcpy((char *)host + s->vars->n_bytes, no_control, sizeof(no_control));
+    return gr_vars_fill(s->vars, s->c.seed, host);
+}
+
+/* On the host in place: an image beside the state would be the most memory that a run ever takes.
+ * Not where ranks have it in common, though: they write the same numbers there, and must not see
+ * each other's half-made ones. */
+static gr_status fill_state(gr_step *s)
+{
     const gr_backend_ops *ops = s->device->ops;
     void *host;
     gr_status st;
 
+    if (gr_step_is_host(s) && s->vars->n_common == 0)
+        return fill_image(s, s->bases.state);
     GR_TRY(ops->host_alloc(s->device, gr_step_state_bytes(s), &host));
-    memcpy((char *)host + s->vars->n_bytes, no_control, sizeof(no_control));
-    st = gr_vars_fill(s->vars, s->c.seed, host);
+    st = fill_image(s, host);
     if (st == GR_OK)
         st = ops->upload(s->device, s->bases.state, host, gr_step_state_bytes(s));
     if (st == GR_OK)
@@ -234,7 +246,8 @@ static gr_status place_in(gr_snapshot *snap, const gr_var *v, void **mem)
 
 static bool is_left_out(const gr_var *v, gr_save_part part)
 {
-    if (v->kind == GR_VAR_HELD) /* of use within an update; see gr_step_check_idle() */
+    /* Of use within an update (see gr_step_check_idle()), or made of what is saved. */
+    if (v->kind == GR_VAR_HELD || v->kind == GR_VAR_COPY)
         return true;
     return part == GR_SAVE_TRAINABLE && v->kind == GR_VAR_PARAM && v->frozen;
 }
@@ -441,6 +454,8 @@ static gr_status write_state(gr_step *s, const restored *r)
     }
     if (st == GR_OK)
         st = ops->sync(s->device);
+    if (st == GR_OK)
+        gr_vars_fill_copies(s->vars, pinned);
     if (st == GR_OK)
         st = ops->upload(s->device, s->bases.state, pinned, s->vars->n_bytes);
     if (st == GR_OK)

@@ -42,7 +42,7 @@ static void add_var(table *t, const gr_var *v)
     layer *row = row_of(t, v->name, len);
     int64_t n = gr_shape_count(&v->shape);
 
-    if (v->kind == GR_VAR_OPTIM || v->kind == GR_VAR_HELD)
+    if (v->kind != GR_VAR_PARAM && v->kind != GR_VAR_BUFFER)
         return;
     if (!row) {
         row = &t->rows[t->n++];
@@ -64,7 +64,7 @@ static const gr_var *param_of(const gr_value *v)
         const gr_value *root = gr_value_root(v);
 
         if (root->var)
-            return root->var->kind == GR_VAR_PARAM ? root->var : NULL;
+            return gr_var_param(root->var);
         if (root->node->n_src != 1)
             return NULL;
         v = root->node->src[0];

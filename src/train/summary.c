@@ -21,7 +21,7 @@ static void add_row(gr_text *out, const gr_var *v, totals *sum)
     const char *what = "optimiser";
 
     sum->n_bytes += n * (int64_t)gr_dtype_bytes(v->dtype);
-    if (v->kind == GR_VAR_OPTIM || v->kind == GR_VAR_HELD)
+    if (v->kind != GR_VAR_PARAM && v->kind != GR_VAR_BUFFER)
         return;
     if (v->kind == GR_VAR_BUFFER) {
         what = "buffer";

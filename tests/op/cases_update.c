@@ -41,14 +41,30 @@ static gr_value *build_scale(gr_graph *g, gr_value *const *src, const driver_cas
     return add(g, &gr_op_scale_update, src, c, 0);
 }
 
+/* An operator whose attributes `of` say whether it writes a copy behind its n_out results. */
+static gr_value *add_update(gr_graph *g, gr_build b, gr_value *const *src, const driver_case *c,
+                            const gr_update_attr *of)
+{
+    b.site = "case";
+    b.src = src;
+    b.n_src = c->n_src;
+    b.n_out += of->has_copy;
+    b.attr = c->arg;
+    return gr_graph_add_value(g, &b);
+}
+
 static gr_value *build_sgd(gr_graph *g, gr_value *const *src, const driver_case *c)
 {
-    return add(g, &gr_op_sgd, src, c, sizeof(gr_sgd_attr));
+    gr_build b = { .op = &gr_op_sgd, .n_out = 2, .attr_bytes = sizeof(gr_sgd_attr) };
+
+    return add_update(g, b, src, c, &((const gr_sgd_attr *)c->arg)->of);
 }
 
 static gr_value *build_adamw(gr_graph *g, gr_value *const *src, const driver_case *c)
 {
-    return add(g, &gr_op_adamw, src, c, sizeof(gr_adamw_attr));
+    gr_build b = { .op = &gr_op_adamw, .n_out = 3, .attr_bytes = sizeof(gr_adamw_attr) };
+
+    return add_update(g, b, src, c, &((const gr_adamw_attr *)c->arg)->of);
 }
 
 static gr_value *build_ema(gr_graph *g, gr_value *const *src, const driver_case *c)
@@ -59,11 +75,12 @@ static gr_value *build_ema(gr_graph *g, gr_value *const *src, const driver_case 
 /* Two of sgd with the attributes c->arg as one node, each over half of the sources. */
 static gr_value *build_many(gr_graph *g, gr_value *const *src, const driver_case *c)
 {
-    gr_node part[2] = { { .op = &gr_op_sgd, .site = "case", .attr = c->arg, .n_out = 2 } };
+    gr_node part[2] = { { .op = &gr_op_sgd, .site = "case", .attr = c->arg } };
     gr_value *half[2][DRIVER_MAX_SRC];
     gr_node *many;
 
     part[0].n_src = c->n_src / 2;
+    part[0].n_out = 2 + ((const gr_sgd_attr *)c->arg)->of.has_copy;
     part[1] = part[0];
     for (int p = 0; p < 2; p++) {
         for (int s = 0; s < part[p].n_src; s++)
@@ -101,6 +118,15 @@ static const gr_count_attr free_count = { false }, checked_count = { true };
     {                                                             \
         .lr_scale = 0.5, .weight_decay = 0.01, .clip_value = 0.75 \
     }
+#define COPIES                                                \
+    {                                                         \
+        .lr_scale = 1, .weight_decay = 0.01, .has_copy = true \
+    }
+/* Its numbers count for nothing: they are written. */
+#define COPY(t, ...)                                                      \
+    {                                                                     \
+        .dtype = (t), .shape = DRIVER_DIMS(__VA_ARGS__), .is_state = true \
+    }
 static const gr_sgd_attr sgd_plain = { .of = OWN(0, false) },
                          sgd_decay = { .of = OWN(0.01, false) },
                          sgd_momentum = { .of = OWN(0.01, false), .momentum = 0.9 },
@@ -109,11 +135,13 @@ static const gr_sgd_attr sgd_plain = { .of = OWN(0, false) },
                                           .momentum = 0.9,
                                           .nesterov = true },
                          sgd_cut = { .of = CUT, .momentum = 0.9, .nesterov = true },
-                         sgd_plain_cut = { .of = CUT };
+                         sgd_plain_cut = { .of = CUT }, sgd_copies = { .of = COPIES },
+                         sgd_momentum_copies = { .of = COPIES, .momentum = 0.9 };
 static const gr_adamw_attr adamw_plain = { OWN(0.01, false), 0.9, 0.999, 1e-8, false },
                            adamw_checked = { OWN(0.01, true), 0.9, 0.999, 1e-8, false },
                            adam_l2 = { OWN(0.01, false), 0.9, 0.999, 1e-8, true },
-                           adamw_cut = { CUT, 0.9, 0.999, 1e-8, false };
+                           adamw_cut = { CUT, 0.9, 0.999, 1e-8, false },
+                           adamw_copies = { COPIES, 0.9, 0.999, 1e-8, false };
 static const gr_ema_attr ema_plain = { .decay = 0.75 },
                          ema_checked = { .decay = 0.75, .has_control = true };
 
@@ -315,6 +343,37 @@ static const driver_case cases[] = {
       .arg = &sgd_momentum,
       .n_src = 3,
       .src = { DRIVER_STATE(100003), DRIVER_F32(100003), DRIVER_STATE(100003) } },
+    { .name = "sgd with a copy",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_copies,
+      .n_src = 3,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), COPY(GR_BF16, 9, 11) } },
+    { .name = "sgd large with a copy",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_momentum_copies,
+      .n_src = 4,
+      .src = { DRIVER_STATE(100003), DRIVER_F32(100003), DRIVER_STATE(100003),
+               COPY(GR_F16, 100003) } },
+    { .name = "sgd with a copy of f32",
+      .op = "sgd",
+      .build = build_sgd,
+      .arg = &sgd_copies,
+      .n_src = 3,
+      .src = { DRIVER_STATE(3), DRIVER_F32(3), DRIVER_STATE(3) },
+      .want = "the copy must be bf16 or f16, not f32" },
+    { .name = "sgd with a copy of another shape",
+      .op = "sgd",
+      .build = build_sgd,
+      .arg = &sgd_copies,
+      .n_src = 3,
+      .src = { DRIVER_STATE(3), DRIVER_F32(3), COPY(GR_BF16, 4) },
+      .want = "input 2 must be bf16 [3], not bf16 [4]" },
     { .name = "sgd skips",
       .op = "sgd",
       .build = build_sgd,
@@ -393,6 +452,15 @@ static const driver_case cases[] = {
       .n_src = 5,
       .src = { DRIVER_STATE(100003), DRIVER_F32(100003), I64_STATE(1, 1), DRIVER_STATE(100003),
                MOMENT(100003) } },
+    { .name = "adamw with a copy",
+      .op = "adamw",
+      .build = build_adamw,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &adamw_copies,
+      .n_src = 6,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), I64_STATE(3, 3), DRIVER_STATE(9, 11),
+               MOMENT(9, 11), COPY(GR_BF16, 9, 11) } },
     { .name = "adamw skips",
       .op = "adamw",
       .build = build_adamw,

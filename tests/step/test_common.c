@@ -1,8 +1,8 @@
 /*
  * Parameters that ranks have in common: in the order in which a step runs, nobody reads a bucket's
- * parameters after its exchange has begun, and everything common is made before the meeting at
- * the end. (That the results are right, test_zero.c sees; a reader that comes too late would
- * show there only now and then.)
+ * parameters, or copies of them, after its exchange has begun, and everything common is made before
+ * the meeting at the end. (That the results are right, test_zero.c sees; a reader that comes too
+ * late would show there only now and then.)
  */
 #include "check.h"
 #include "step/private.h"
@@ -37,7 +37,8 @@ static void check_reads(const gr_step *s, const gr_node *n, const bool *has_begu
 {
     for (int i = 0; i < n->n_src && n->phase != GR_PHASE_UPDATE; i++) {
         const gr_var *v = gr_value_root(n->src[i])->var;
-        int k = v ? gr_shard_bucket(&s->shard, v) : -1;
+        const gr_var *param = v ? gr_var_param(v) : NULL;
+        int k = param ? gr_shard_bucket(&s->shard, param) : -1;
 
         GR_CHECK(k < 0 || !has_begun[k]);
     }

@@ -63,7 +63,7 @@ static void run_units(const many_run *m, int64_t lo, int64_t hi)
         size_t first = (size_t)from * GR_UPDATE_GRAIN, end = (size_t)to * GR_UPDATE_GRAIN;
 
         if (from < to)
-            j->range(j, first, (end < j->n ? end : j->n) - first);
+            gr_update_run(j, first, (end < j->n ? end : j->n) - first);
         at += n;
     }
 }

@@ -197,14 +197,32 @@ static void print_part(const gr_update_part *part, gr_text *out)
                      part->in_whole ? " in whole" : "");
 }
 
+/* The copy in 16 bits, if there is one, becomes output `o`. */
+static gr_status infer_copy(gr_node *n, const gr_update_attr *a, int o)
+{
+    int s = n->n_src - 1;
+
+    if (n->n_out != o + a->has_copy)
+        return gr_fail(GR_ERR_ARG, "gives %d results, asked for %d", o + a->has_copy, n->n_out);
+    if (!a->has_copy)
+        return GR_OK;
+    if (gr_dtype_bytes(n->src[s]->dtype) != 2 || !gr_dtype_is_float(n->src[s]->dtype))
+        return gr_fail(GR_ERR_ARG, "the copy must be bf16 or f16, not %s",
+                       gr_dtype_name(n->src[s]->dtype));
+    GR_TRY(want(n, s, n->src[s]->dtype, &n->src[0]->shape));
+    in_place(n, o, s);
+    return GR_OK;
+}
+
 static gr_status sgd_infer(gr_node *n)
 {
     const gr_sgd_attr *a = n->attr;
     bool has_buffer = a->momentum != 0;
     const gr_shape *shape = &n->src[0]->shape;
+    int buffer = 2 + a->of.has_control;
     gr_shape own;
 
-    GR_TRY(want_count(n, 2 + a->of.has_control + has_buffer));
+    GR_TRY(want_count(n, buffer + has_buffer + a->of.has_copy));
     GR_TRY(want(n, 0, GR_F32, shape));
     GR_TRY(want_grad(n, &a->of));
     if (a->of.has_control)
@@ -216,10 +234,10 @@ static gr_status sgd_infer(gr_node *n)
     n->out[1].space = GR_SPACE_NONE;
     GR_TRY(companion_shape(n, 0, part_of(&a->of), &own));
     if (has_buffer) {
-        GR_TRY(want(n, n->n_src - 1, GR_F32, &own));
-        in_place(n, 1, n->n_src - 1);
+        GR_TRY(want(n, buffer, GR_F32, &own));
+        in_place(n, 1, buffer);
     }
-    return GR_OK;
+    return infer_copy(n, &a->of, 2);
 }
 
 static void print_own(const gr_update_attr *a, gr_text *out)
@@ -229,6 +247,8 @@ static void print_own(const gr_update_attr *a, gr_text *out)
         gr_text_addf(out, " lr_scale=%g", a->lr_scale);
     if (a->clip_value > 0)
         gr_text_addf(out, " clip_value=%g", a->clip_value);
+    if (a->has_copy)
+        gr_text_add(out, " copy");
     print_part(part_of(a), out);
 }
 
@@ -243,7 +263,7 @@ static void sgd_print(const gr_node *n, gr_text *out)
 const gr_op gr_op_sgd = {
     .name = "sgd",
     .n_src = GR_ANY_COUNT,
-    .n_out = 2,
+    .n_out = GR_ANY_COUNT,
     .amp = GR_AMP_KEEP,
     .infer = sgd_infer,
     .print = sgd_print,
@@ -257,7 +277,7 @@ static gr_status adamw_infer(gr_node *n)
     gr_shape scalar = GR_SCALAR, own;
     int first = 3 + a->of.has_control;
 
-    GR_TRY(want_count(n, 5 + a->of.has_control));
+    GR_TRY(want_count(n, 5 + a->of.has_control + a->of.has_copy));
     GR_TRY(want(n, 0, GR_F32, shape));
     GR_TRY(want_grad(n, &a->of));
     GR_TRY(want(n, 2, GR_I64, &scalar));
@@ -269,7 +289,7 @@ static gr_status adamw_infer(gr_node *n)
     in_place(n, 0, 0);
     in_place(n, 1, first);
     in_place(n, 2, first + 1);
-    return GR_OK;
+    return infer_copy(n, &a->of, 3);
 }
 
 static void adamw_print(const gr_node *n, gr_text *out)
@@ -284,7 +304,7 @@ static void adamw_print(const gr_node *n, gr_text *out)
 const gr_op gr_op_adamw = {
     .name = "adamw",
     .n_src = GR_ANY_COUNT,
-    .n_out = 3,
+    .n_out = GR_ANY_COUNT,
     .amp = GR_AMP_KEEP,
     .infer = adamw_infer,
     .print = adamw_print,

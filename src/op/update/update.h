@@ -13,10 +13,11 @@
  *   count_step    step, skipped [, control] -> step + 1, or skipped + 1. i64 scalars.
  *   scale_update  scale, good, control -> scale, good: halves after a skip, doubles after
  *                 2000 good steps in a row (PyTorch's GradScaler). f32 and i64 scalars.
- *   sgd           param, grad [, control] [, momentum buffer] -> param [, buffer]
- *   adamw         param, grad, step [, control], exp_avg, exp_avg_sq -> param, both moments;
- *                 step is count_step's output: the number of this update, from 1. With
- *                 `l2` it is Adam.
+ *   sgd           param, grad [, control] [, momentum buffer] [, copy] -> param, buffer [, copy]
+ *   adamw         param, grad, step [, control], exp_avg, exp_avg_sq [, copy] -> param, both
+ *                 moments [, copy]; step is count_step's output: the number of this update, from
+ *                 1. With `l2` it is Adam.
+ *                 The copy of both is the new parameter in bf16 or f16.
  *   ema           average, param, step [, control] -> average: average * decay + param *
  *                 (1 - decay), in the first update param itself. Reads the updated param.
  * Outputs alias the variables they replace. lr comes from the step scalars.
@@ -61,6 +62,7 @@ typedef struct gr_update_attr {
     double weight_decay; /* sgd and l2: added to the gradient, times param */
     double clip_value;   /* gradients are cut to +-this, after control's factor; 0: not */
     bool has_control;
+    bool has_copy; /* the last source and the last output; whole, as the parameter is */
     bool has_part;
     gr_update_part part;
 } gr_update_attr;

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/size.h"
+#include "op/collective/wire_kernels.h"
 #include "op/isa.h"
 #include "op/update/update.h"
 #include "op/update/update_cpu.h"
@@ -15,13 +16,28 @@ static size_t count(const gr_value *v)
     return (size_t)gr_shape_count(&v->shape);
 }
 
+/* A grain at a time, so that what is copied is still in the cache. */
+void gr_update_run(const gr_update_job *j, size_t first, size_t n)
+{
+    size_t end = first + n;
+
+    if (!j->copy)
+        j->range(j, first, n);
+    for (size_t at = first; j->copy && at < end; at += GR_UPDATE_GRAIN) {
+        size_t len = end - at < GR_UPDATE_GRAIN ? end - at : GR_UPDATE_GRAIN;
+
+        j->range(j, at, len);
+        j->narrow(j->copy + at, j->dst + at, len);
+    }
+}
+
 static void job_slice(void *arg, int slice, int n_slices)
 {
     const gr_update_job *j = arg;
     int64_t lo, hi;
 
     gr_pool_cut((int64_t)j->n, (int64_t)GR_UPDATE_GRAIN, slice, n_slices, &lo, &hi);
-    j->range(j, (size_t)lo, (size_t)(hi - lo));
+    gr_update_run(j, (size_t)lo, (size_t)(hi - lo));
 }
 
 static void run_job(const gr_launch *l, gr_update_job *j)
@@ -212,11 +228,25 @@ static void sgd_range(const gr_update_job *j, size_t first, size_t n)
     j->loops->sgd(j->dst + first, j->grad + first, buffer, n, &j->sgd);
 }
 
+/* The copy is the last output. */
+static void take_copy(const gr_launch *l, const gr_update_attr *a, gr_update_job *j)
+{
+    const gr_wire_loops *loops =
+        j->loops == &gr_update_ref ? &gr_wire_loops_ref : &gr_wire_loops_avx2;
+    int o = l->node->n_out - 1;
+
+    if (!a->has_copy)
+        return;
+    j->copy = l->out[o];
+    j->narrow = loops->pack[l->node->out[o].dtype == GR_F16];
+}
+
 /* Moves the job from the whole parameter to its part. */
 static void take_part(gr_update_job *j, const gr_update_attr *a)
 {
     if (!a->has_part)
         return;
+    j->copy = j->copy ? j->copy + a->part.of.first : NULL;
     j->dst += a->part.of.first;
     j->grad += a->part.grad_at;
     j->n = (size_t)a->part.of.n;
@@ -237,6 +267,7 @@ static bool begin_sgd(const gr_launch *l, const gr_update_loops *loops, gr_updat
                           .state = { a->momentum != 0 ? l->out[1] : NULL },
                           .grad = l->src[1],
                           .n = count(l->node->src[0]) };
+    take_copy(l, &a->of, j);
     take_part(j, &a->of);
     j->sgd = (gr_sgd_terms){ .lr = (float)((double)l->scalars->lr * a->of.lr_scale),
                              .momentum = (float)a->momentum,
@@ -268,6 +299,7 @@ static bool begin_adamw(const gr_launch *l, const gr_update_loops *loops, gr_upd
                           .state = { l->out[1], l->out[2] },
                           .grad = l->src[1],
                           .n = count(l->node->src[0]) };
+    take_copy(l, &a->of, j);
     take_part(j, &a->of);
     j->adamw = (gr_adamw_terms){ .beta2 = (float)a->beta2,
                                  .rest1 = (float)(1 - a->beta1),

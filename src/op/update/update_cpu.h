@@ -45,7 +45,8 @@ extern const gr_update_loops gr_update_ref, gr_update_avx2, gr_update_avx512;
 #define GR_UPDATE_GRAIN ((size_t)4096) /* elements: where work is cut; a page of each array */
 
 /* One parameter's update with its terms computed, ready for any stretch of elements that
- * begins at a multiple of the grain: in whatever stretches, the bits are the same. */
+ * begins at a multiple of the grain: in whatever stretches, the bits are the same. Run by
+ * gr_update_run(). */
 typedef struct gr_update_job gr_update_job;
 struct gr_update_job {
     void (*range)(const gr_update_job *j, size_t first, size_t n);
@@ -53,10 +54,15 @@ struct gr_update_job {
     float *dst, *state[2];
     const float *grad;
     size_t n;
+    uint16_t *copy; /* of dst, made by `narrow`; or NULL */
+    void (*narrow)(uint16_t *copy, const float *dst, size_t n);
     gr_sgd_terms sgd;
     gr_adamw_terms adamw;
     float ema_rest; /* 1 - decay */
 };
+
+/* Elements [first, first + n) and their copies. */
+void gr_update_run(const gr_update_job *j, size_t first, size_t n);
 
 /* Fills *j from a node's sources; false when control says that the step is skipped. */
 typedef bool gr_update_begin(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j);
