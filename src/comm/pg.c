@@ -12,6 +12,7 @@
 #include "base/pages.h"
 #include "base/size.h"
 #include "comm/call.h"
+#include "comm/what.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -87,9 +88,10 @@ int64_t gr_pg_busy_ns(const gr_pg *pg)
 
 const char *gr_coll_name(const gr_coll *c)
 {
-    return c->kind == GR_CALL_REDUCE_SCATTER ? "reduce-scatter"
-           : c->kind == GR_CALL_ALLGATHER    ? "all-gather"
-                                             : "all-reduce";
+    return c->rows                             ? GR_WHAT_ROWS_TEXT
+           : c->kind == GR_CALL_REDUCE_SCATTER ? "reduce-scatter"
+           : c->kind == GR_CALL_ALLGATHER      ? "all-gather"
+                                               : "all-reduce";
 }
 
 static gr_status check_kind(const gr_pg *pg, const gr_coll *c)
@@ -102,6 +104,9 @@ static gr_status check_kind(const gr_pg *pg, const gr_coll *c)
     if (!pg->ops->has_shares)
         return gr_fail(GR_ERR_ARG, "group '%s' has no %s in the exchange space ('%s')",
                        pg->ops->name, gr_coll_name(c), c->label);
+    if (c->rows && !pg->ops->rows)
+        return gr_fail(GR_ERR_ARG, "group '%s' does not show the rows of all ranks ('%s')",
+                       pg->ops->name, c->label);
     if (c->n_elem % (size_t)pg->size != 0)
         return gr_fail(GR_ERR_ARG, "%s '%s': %zu elements do not part evenly between %d ranks",
                        gr_coll_name(c), c->label, c->n_elem, pg->size);
@@ -136,6 +141,13 @@ gr_status gr_pg_poll(gr_pg *pg)
         return leave(pg, pg->ops->poll(pg));
     from_ns = gr_now_ns();
     return leave_timed(pg, from_ns, pg->ops->poll(pg));
+}
+
+gr_status gr_pg_rows(gr_pg *pg, const gr_coll *c, gr_coll_rows *out)
+{
+    GR_TRY(enter(pg));
+    GR_BUG_IF(!c->rows || !pg->ops->rows); /* it was started */
+    return leave(pg, pg->ops->rows(pg, c, out));
 }
 
 gr_status gr_pg_run(gr_pg *pg, const gr_pg_call *c)

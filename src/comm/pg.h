@@ -43,7 +43,25 @@ typedef struct gr_coll {
     gr_call_kind kind; /* 0 is ALLREDUCE */
     bool own_only; /* of a REDUCE_SCATTER: finished as soon as the own share is there. Others may
                       read the stretch until a later collective without this is finished */
+    bool rows;     /* of a REDUCE_SCATTER: nothing is combined. It is finished as soon as all ranks
+                      have started, and they combine what they find: see gr_coll_rows */
 } gr_coll;
+
+/* What all ranks gave to a collective with `rows`, to be combined by whoever has time: work is cut
+ * into pieces, in one way on all ranks, and each piece goes to the first that takes it. From its
+ * finish until a later collective without own_only is finished. */
+typedef struct gr_coll_rows {
+    const void *const *row; /* by rank: the stretch; good until the group's next call */
+    uint64_t *next;         /* of all ranks; atomic */
+    uint64_t first;         /* its value before any piece was taken */
+} gr_coll_rows;
+
+/* The number of the next piece, from 0; those that are too large are taken for "none is left". Any
+ * thread of any rank. */
+static inline uint64_t gr_coll_rows_take(const gr_coll_rows *r)
+{
+    return __atomic_fetch_add(r->next, 1, __ATOMIC_SEQ_CST) - r->first;
+}
 
 /* The ranks of `pg` that become a group of their own. */
 typedef struct gr_part {
@@ -74,6 +92,8 @@ typedef struct gr_pg_ops {
     gr_status (*finish)(gr_pg *pg, const gr_coll *c, void *stream);
     /* Does what can be done for started collectives without waiting. */
     gr_status (*poll)(gr_pg *pg);
+    /* Of a collective that is finished. NULL: the group has none with `rows`. */
+    gr_status (*rows)(gr_pg *pg, const gr_coll *c, gr_coll_rows *out);
 
     gr_status (*gather_bytes)(gr_pg *pg, const void *src, size_t n_bytes, char ***out,
                               size_t *sizes);
@@ -136,6 +156,7 @@ GR_API void gr_pg_common_free(void *mem, size_t n_bytes);
 GR_API gr_status gr_pg_start(gr_pg *pg, const gr_coll *c, void *stream) GR_MUST_CHECK;
 GR_API gr_status gr_pg_finish(gr_pg *pg, const gr_coll *c, void *stream) GR_MUST_CHECK;
 GR_API gr_status gr_pg_poll(gr_pg *pg) GR_MUST_CHECK;
+GR_API gr_status gr_pg_rows(gr_pg *pg, const gr_coll *c, gr_coll_rows *out) GR_MUST_CHECK;
 
 /*
  * Compares settings across ranks. `text` is lines "key = value"; when ranks differ,

@@ -39,6 +39,7 @@ static void describe_numbers(const gr_what *w, char *text, size_t n_bytes)
     case GR_CALL_ALLREDUCE:
     case GR_CALL_REDUCE:
     case GR_CALL_REDUCE_SCATTER:
+    case GR_WHAT_ROWS:
         snprintf(text, n_bytes, " (%s of %llu %s%s)", gr_reduce_name((gr_reduce)w->op), n, type,
                  root);
         break;

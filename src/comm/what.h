@@ -13,12 +13,15 @@
 extern "C" {
 #endif
 
+#define GR_WHAT_ROWS_TEXT "update in common"
+
 /* Calls that are not in the public list. */
 #define GR_WHAT_MAP(X)                          \
     X(JOIN, "join")                             \
     X(GATHER_BYTES, "gather")                   \
     X(EXCHANGE, "set-up of the exchange space") \
-    X(COMMON, "set-up of common memory")
+    X(COMMON, "set-up of common memory")        \
+    X(ROWS, GR_WHAT_ROWS_TEXT)
 
 typedef enum gr_what_kind {
     GR_WHAT_FIRST = GR_CALL_COUNT - 1,

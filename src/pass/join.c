@@ -8,7 +8,9 @@
  *     are there: one node takes them all.
  * (2) Gradients that come back from other ranks: one node per exchange, so that it runs
  *     right behind the exchange's end, while later buckets are still on their way.
- * (3) Otherwise neighbours, up to so many bytes that a group's gradients are still in the
+ * (3) Gradients that are rows of all ranks must be joined, be it a single one: many_updates alone
+ *     knows how to sum them up. That is a pass of its own, which cannot be left out.
+ * (4) Otherwise neighbours, up to so many bytes that a group's gradients are still in the
  *     cache when the hoist pass moves its update to right behind the last of them.
  *
  * Only neighbours of one operator are joined, in their order, so state is written in the
@@ -37,6 +39,18 @@ static const gr_node *exchange_of(const gr_node *n)
         from->op == &gr_op_wire_unpack || from->op == &gr_op_shard_keep)
         return from;
     return NULL;
+}
+
+/* The exchange that left the gradients as rows of all ranks; NULL: they are sums. */
+static const gr_collective_attr *rows_of(const gr_node *n)
+{
+    const gr_node *from = exchange_of(n);
+    const gr_collective_attr *a;
+
+    if (!from || from->op != &gr_op_reduce_scatter_finish)
+        return NULL;
+    a = (const gr_collective_attr *)from->attr;
+    return a->coll.rows ? a : NULL;
 }
 
 /* Whether `n` may join a group that starts with `first` and holds n_bytes of gradients. */
@@ -79,7 +93,8 @@ static void redirect(gr_graph *g, const gr_node *from, gr_value *to)
 
 static gr_status join_group(gr_graph *g, gr_node *const *group, int n)
 {
-    gr_node *many = n < 2 ? NULL : gr_many_add(g, group, n);
+    const gr_collective_attr *rows = n > 0 ? rows_of(group[0]) : NULL;
+    gr_node *many = n < 2 && !rows ? NULL : gr_many_add(g, group, n, rows);
     int out = 0;
 
     if (!many)
@@ -95,6 +110,7 @@ static gr_status join_groups(gr_graph *g, gr_node **list, int n, int *n_joined)
 {
     int first = 0;
     size_t n_bytes = 0;
+    bool is_joined;
 
     *n_joined = 0;
     for (int i = 0; i <= n; i++) {
@@ -102,8 +118,9 @@ static gr_status join_groups(gr_graph *g, gr_node **list, int n, int *n_joined)
             n_bytes += gr_value_bytes(grad_of(list[i]));
             continue;
         }
+        is_joined = i - first > 1 || (first < n && rows_of(list[first]));
         GR_TRY(join_group(g, list + first, i - first));
-        for (int k = first; k < i && i - first > 1; k++)
+        for (int k = first; k < i && is_joined; k++)
             list[(*n_joined)++] = list[k];
         first = i;
         n_bytes = i < n ? gr_value_bytes(grad_of(list[i])) : 0;
@@ -111,7 +128,7 @@ static gr_status join_groups(gr_graph *g, gr_node **list, int n, int *n_joined)
     return GR_OK;
 }
 
-gr_status gr_pass_join(gr_graph *g)
+static gr_status join(gr_graph *g, bool only_rows)
 {
     gr_node **list = gr_malloc(((size_t)g->n_nodes + 1) * sizeof(*list));
     int n = 0, n_joined = 0;
@@ -120,7 +137,7 @@ gr_status gr_pass_join(gr_graph *g)
     if (!list)
         return GR_ERR_NOMEM;
     for (int i = 0; i < g->n_nodes; i++)
-        if (gr_many_takes(g->nodes[i]->op))
+        if (gr_many_takes(g->nodes[i]->op) && (!only_rows || rows_of(g->nodes[i])))
             list[n++] = g->nodes[i];
     g->phase = GR_PHASE_UPDATE;
     st = join_groups(g, list, n, &n_joined);
@@ -129,4 +146,14 @@ gr_status gr_pass_join(gr_graph *g)
         drop_nodes(g, list, n_joined);
     gr_free(list);
     return st;
+}
+
+gr_status gr_pass_rows(gr_graph *g)
+{
+    return join(g, true);
+}
+
+gr_status gr_pass_join(gr_graph *g)
+{
+    return join(g, false);
 }

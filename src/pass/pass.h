@@ -143,6 +143,8 @@ gr_status gr_pass_fuse(gr_graph *g, const gr_kernel_set *sets) GR_MUST_CHECK;
 
 /* Joins updates of single parameters into nodes that do many at once; see join.c. */
 gr_status gr_pass_join(gr_graph *g) GR_MUST_CHECK;
+/* The same for those whose gradients are rows of all ranks, and for no others. */
+gr_status gr_pass_rows(gr_graph *g) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,7 @@ static gr_status pad_buckets(const gr_shard *s, gr_buckets *b, int n_shares)
         move_bucket(b, k, at);
         k->coll.kind = GR_CALL_REDUCE_SCATTER;
         k->coll.own_only = s->is_common; /* all meet before gradients are written again */
+        k->coll.rows = s->has_rows;
         k->coll.n_elem = (k->coll.n_elem + unit - 1) / unit * unit;
         GR_TRY(gr_size_add(&at, at, k->coll.n_elem * sizeof(float)));
     }
@@ -163,6 +164,10 @@ static void part_bucket(const gr_shard *s, tables *t, int i)
         t->part[b->var[slot]->index] = (gr_update_part){
             .of = own, .grad_at = own.n > 0 ? at + own.first - first : 0, .in_whole = s->is_common
         };
+        if (s->has_rows)
+            t->part[b->var[slot]->index] = (gr_update_part){ .of = { 0, slot_elems(b, slot) },
+                                                             .grad_at = at,
+                                                             .in_whole = true };
     }
 }
 
@@ -295,7 +300,8 @@ gr_status gr_shard_make(gr_shard *s, gr_arena *arena, gr_buckets *b, const gr_sh
 {
     tables t = { 0 };
 
-    *s = (gr_shard){ .pg = c->pg, .buckets = b, .is_common = c->is_common };
+    *s =
+        (gr_shard){ .pg = c->pg, .buckets = b, .is_common = c->is_common, .has_rows = c->has_rows };
     GR_TRY(pad_buckets(s, b, gr_pg_size(c->pg)));
     if (c->may_reuse)
         GR_TRY(reuse_buckets(b, arena, gr_pg_size(c->pg), &s->kept));

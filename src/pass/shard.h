@@ -31,6 +31,7 @@ typedef struct gr_shard_config {
     bool wants_norm; /* of all gradients, before any update */
     bool may_reuse;  /* buckets, where that takes less memory */
     bool is_common;  /* parameters and state lie in memory that all ranks see */
+    bool has_rows;   /* then: the update sums gradients up, and shares do not matter */
     gr_dtype wire;   /* in which gradients travel: f32, bf16, f16 */
 } gr_shard_config;
 
@@ -40,7 +41,7 @@ typedef struct gr_shard {
     const int *slot_of;      /* by variable index; -1: none */
     const gr_shard_attr *of; /* by bucket */
     const gr_coll *gather;   /* by bucket: new parameters to everybody; NULL when is_common */
-    bool is_common;
+    bool is_common, has_rows;
     gr_coll met;        /* when is_common: everybody has updated its share */
     const size_t *kept; /* by bucket: where its share is kept as f32, bytes; or NULL */
     gr_update_shard update;

@@ -107,11 +107,19 @@ static gr_status outputs(build *b)
     return GR_OK;
 }
 
+/* Sums need not be kept where the update is all that reads them, and reads them once. */
+static bool updates_from_rows(const gr_step *s)
+{
+    return s->is_common && s->group->ops->rows && s->c.grad_dtype == GR_F32 &&
+           !gr_update_has_control(&s->update) && s->update.ema_decay == 0;
+}
+
 static gr_status make_shards(gr_step *s)
 {
     gr_shard_config c = { .pg = s->group,
                           .n_vars = s->vars->n,
                           .wants_norm = gr_update_has_control(&s->update),
+                          .has_rows = updates_from_rows(s),
                           .may_reuse = s->c.zero == 2 && s->c.accumulate == 1,
                           .is_common = s->is_common,
                           .wire = s->c.grad_dtype };
@@ -329,6 +337,16 @@ static gr_status recompute(build *b)
     return gr_pass_recompute(b->g, b->n_again);
 }
 
+static bool has_rows(const build *b)
+{
+    return exchanges(b) && gr_step_has_shares(b->s) && b->s->shard.has_rows;
+}
+
+static gr_status rows(build *b)
+{
+    return gr_pass_rows(b->g);
+}
+
 /* A device whose module has no kernel for many at once keeps one node per parameter. */
 static bool joins(const build *b)
 {
@@ -399,6 +417,7 @@ static const struct pass {
     { "prune", always, prune, NEEDED },
     { "fuse", always, fuse, OPTIONAL },
     { "recompute", recomputes, recompute, NEEDED },
+    { "rows", has_rows, rows, NEEDED },
     { "join", joins, join, OPTIONAL },
     { "gather", gathers, gather, NEEDED },
     { "common", meets, meet, CHOSEN },

@@ -87,7 +87,7 @@ static gr_value *build_many(gr_graph *g, gr_value *const *src, const driver_case
             half[p][s] = src[p * part[p].n_src + s];
         part[p].src = half[p];
     }
-    many = gr_many_add(g, (gr_node *[]){ &part[0], &part[1] }, 2);
+    many = gr_many_add(g, (gr_node *[]){ &part[0], &part[1] }, 2, NULL);
     return many ? &many->out[0] : NULL;
 }
 

@@ -171,6 +171,9 @@ static void dump_two_ranks(void)
     c.optim = (gr_optim)GR_OPTIM_ADAMW_INIT;
     c.clip_norm = 1;
     test_dump("common", &c, 2);
+    c.clip_norm = 0;
+    test_dump("rows", &c, 2);
+    c.clip_norm = 1;
     c.zero = 1;
     test_dump("zero", &c, 2);
     c.zero = 0;

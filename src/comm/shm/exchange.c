@@ -110,7 +110,7 @@ static gr_status start(gr_shm *s, const gr_coll *c)
     s->is_open[i] = true;
     s->number_of[c->id] = number + 1;
     s->n_started++;
-    me->coll[i].what = (gr_what){ .kind = (int32_t)c->kind,
+    me->coll[i].what = (gr_what){ .kind = c->rows ? GR_WHAT_ROWS : (int32_t)c->kind,
                                   .id = c->id + 1,
                                   .dtype = (int32_t)c->dtype,
                                   .op = (int32_t)c->op,
@@ -190,6 +190,7 @@ gr_status shm_finish(gr_pg *pg, const gr_coll *c, void *stream)
     number = s->number_of[c->id] - 1;
     GR_TRY(shm_wait(
         s, (shm_goal){ .kind = SHM_GOAL_DONE, .number = number, .own_only = c->own_only }));
+    s->last_of[c->id] = s->number_of[c->id];
     s->number_of[c->id] = 0;
     s->is_open[number % GR_MAX_COLLS] = false;
     return GR_OK;

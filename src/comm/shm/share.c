@@ -52,6 +52,8 @@ static share find_share(gr_shm *s, uint64_t number, int owner)
     share h = { .s = s, .what = what, .owner = owner, .n = what->n_elem / size };
     size_t end;
 
+    if (what->kind == GR_WHAT_ROWS)
+        h.n = 0; /* ranks do it outside */
     h.first = (size_t)owner * h.n;
     if (what->kind == GR_CALL_ALLREDUCE) {
         gr_share(what->n_elem, elem, owner, s->pg.size, &h.first, &end);
@@ -226,5 +228,22 @@ gr_status shm_help(gr_shm *s)
                 return help_with(&h); /* and then a look at what this rank waits for */
         }
     }
+    return GR_OK;
+}
+
+/* ---- rows ---- */
+
+/* Rank 0's count is used by all: it has a new turn since before rank 0's card was shown. */
+gr_status shm_rows(gr_pg *pg, const gr_coll *c, gr_coll_rows *out)
+{
+    gr_shm *s = (gr_shm *)pg;
+    uint64_t number = s->last_of[c->id] - 1;
+
+    GR_BUG_IF(s->last_of[c->id] == 0);
+    for (int r = 0; r < pg->size; r++)
+        s->part[r] = s->parts + (size_t)r * s->part_stride + c->offset;
+    *out = (gr_coll_rows){ .row = (const void *const *)s->part,
+                           .next = &s->ranks[0].share[number % GR_MAX_COLLS].taken.v,
+                           .first = turn_of(number) };
     return GR_OK;
 }

@@ -103,6 +103,7 @@ static const gr_pg_ops shm_ops = {
     .start = shm_start,
     .finish = shm_finish,
     .poll = shm_poll,
+    .rows = shm_rows,
     .gather_bytes = shm_gather_bytes,
     .run = shm_run,
     .begin = shm_begin,

@@ -22,7 +22,9 @@
  *     finish   waits until all are done: a b c everywhere
  *
  *     That is an all-reduce. In a reduce-scatter a sum stays with the rank that took it; in an
- *     all-gather nothing is summed, and each rank copies the others' shares to itself.
+ *     all-gather nothing is summed, and each rank copies the others' shares to itself. One with
+ *     `rows` (pg.h) is done when all have started; ranks take the pieces of it by a count of rank
+ * 0's.
  *
  *     (2) A share is reduced when all cards of that number are there: by its rank when it polls
  *         or waits, in the order of the numbers, with all threads that it lends the group
@@ -136,6 +138,7 @@ typedef struct gr_shm {
     uint64_t *n_done; /* by rank: collectives, in order, whose share is known to be done */
     bool is_open[GR_MAX_COLLS];       /* by number % GR_MAX_COLLS: started, not finished */
     uint64_t number_of[GR_MAX_COLLS]; /* by id: 1 + its number while open, else 0 */
+    uint64_t last_of[GR_MAX_COLLS];   /* by id: 1 + its number when it was finished last, else 0 */
     char *parts;                      /* the exchange space of all ranks, or NULL */
     size_t part_bytes;                /* usable bytes of a part */
     size_t part_stride;               /* from one part to the next */
@@ -214,6 +217,7 @@ bool shm_has_done(gr_shm *s, int rank, uint64_t n);
 gr_status shm_share_work(gr_shm *s, uint64_t number) GR_MUST_CHECK;
 /* Pieces of one other rank's share, if there are any. */
 gr_status shm_help(gr_shm *s) GR_MUST_CHECK;
+gr_status shm_rows(gr_pg *pg, const gr_coll *c, gr_coll_rows *out);
 
 /* common.c */
 gr_status shm_common(gr_pg *pg, void *at, size_t n_bytes);

@@ -19,9 +19,12 @@ static void token(gr_value *v)
     v->space = GR_SPACE_NONE;
 }
 
+/* What this rank has of it in the end: everybody's rows are this rank's own. */
 static int64_t share_of(const gr_collective_attr *a)
 {
-    return (int64_t)(a->coll.n_elem / (size_t)gr_pg_size(a->pg));
+    size_t n_shares = a->coll.rows ? 1 : (size_t)gr_pg_size(a->pg);
+
+    return (int64_t)(a->coll.n_elem / n_shares);
 }
 
 static gr_status start_infer(gr_node *n)
@@ -134,8 +137,8 @@ static void print_coll(const gr_node *n, gr_text *out)
 {
     const gr_collective_attr *a = (const gr_collective_attr *)n->attr;
 
-    gr_text_addf(out, " '%s' %zu %s at %zu", a->coll.label, a->coll.n_elem,
-                 gr_dtype_name(a->coll.dtype), a->coll.offset);
+    gr_text_addf(out, " '%s' %zu %s at %zu%s", a->coll.label, a->coll.n_elem,
+                 gr_dtype_name(a->coll.dtype), a->coll.offset, a->coll.rows ? " rows" : "");
 }
 
 static void print_items(const gr_node *n, gr_text *out)
@@ -231,7 +234,9 @@ gr_status gr_reduce_scatter_nodes(gr_graph *g, gr_pg *pg, const gr_coll *c, gr_v
 
     GR_BUG_IF(n < 1 || c->kind != GR_CALL_REDUCE_SCATTER);
     GR_TRY(both_halves(g, pg, c, op, grads, n, share));
-    (*share)->offset = c->offset + (size_t)gr_pg_rank(pg) * gr_value_bytes(*share);
+    (*share)->offset = c->offset;
+    if (!c->rows)
+        (*share)->offset += (size_t)gr_pg_rank(pg) * gr_value_bytes(*share);
     return GR_OK;
 }
 

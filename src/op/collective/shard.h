@@ -14,7 +14,10 @@
  *     params = shard_take(bucket, params ...)     the other ranks' parts out of it
  *
  *
- *     token  = meet_start(params ...)             where ranks have parameters in common:
+ * Where ranks have parameters in common, a reduce-scatter may leave rows (comm/pg.h): its finish
+ * gives this rank's own gradients, all of them, and one many_updates sums up everybody's.
+ *
+ *     token  = meet_start(params ...)
  *     met    = meet_finish(token, params ...)     everybody has updated its parts
  *
  * share, given and bucket are rows in the exchange space, at places that the builder is told; of

@@ -41,6 +41,8 @@ static void many_print(const gr_node *n, gr_text *out)
     const gr_many_attr *a = (const gr_many_attr *)n->attr;
 
     gr_text_addf(out, " %d", a->n_parts);
+    if (a->rows.pg)
+        gr_text_addf(out, " rows of '%s':", a->rows.coll.label);
     for (int i = 0; i < a->n_parts; i++) {
         gr_node part = gr_many_node(n, &a->part[i]);
 
@@ -60,7 +62,8 @@ const gr_op gr_op_many_updates = {
     .kernels = gr_many_updates_cpu,
 };
 
-gr_node *gr_many_add(gr_graph *g, gr_node *const *parts, int n_parts)
+gr_node *gr_many_add(gr_graph *g, gr_node *const *parts, int n_parts,
+                     const gr_collective_attr *rows)
 {
     gr_many_part *list = (gr_many_part *)gr_arena_array(g->arena, (size_t)n_parts, sizeof(*list));
     gr_many_attr attr = { .n_parts = n_parts, .part = list };
@@ -70,6 +73,8 @@ gr_node *gr_many_add(gr_graph *g, gr_node *const *parts, int n_parts)
                    .attr_bytes = sizeof(attr) };
     gr_value **src;
 
+    if (rows)
+        attr.rows = *rows;
     for (int i = 0; i < n_parts && list; i++) {
         list[i] = (gr_many_part){ .op = parts[i]->op, .attr = parts[i]->attr };
         list[i].src = b.n_src;

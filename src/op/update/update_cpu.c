@@ -16,19 +16,32 @@ static size_t count(const gr_value *v)
     return (size_t)gr_shape_count(&v->shape);
 }
 
-/* A grain at a time, so that what is copied is still in the cache. */
+/* With a copy a block at a time. */
 void gr_update_run(const gr_update_job *j, size_t first, size_t n)
 {
     size_t end = first + n;
 
     if (!j->copy)
         j->range(j, first, n);
-    for (size_t at = first; j->copy && at < end; at += GR_UPDATE_GRAIN) {
-        size_t len = end - at < GR_UPDATE_GRAIN ? end - at : GR_UPDATE_GRAIN;
+    for (size_t at = first; j->copy && at < end; at += GR_UPDATE_BLOCK) {
+        size_t len = end - at < GR_UPDATE_BLOCK ? end - at : GR_UPDATE_BLOCK;
 
         j->range(j, at, len);
         j->narrow(j->copy + at, j->dst + at, len);
     }
+}
+
+void gr_update_run_from(const gr_update_job *j, size_t first, size_t n, const float *grad)
+{
+    gr_update_job here = *j;
+
+    here.dst += first;
+    here.copy = here.copy ? here.copy + first : NULL;
+    for (int i = 0; i < 2; i++)
+        here.state[i] = here.state[i] ? here.state[i] + first : NULL;
+    here.grad = grad;
+    here.n = n;
+    gr_update_run(&here, 0, n);
 }
 
 static void job_slice(void *arg, int slice, int n_slices)

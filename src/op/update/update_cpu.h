@@ -43,6 +43,11 @@ typedef struct gr_update_loops {
 extern const gr_update_loops gr_update_ref, gr_update_avx2, gr_update_avx512;
 
 #define GR_UPDATE_GRAIN ((size_t)4096) /* elements: where work is cut; a page of each array */
+/* Elements that go through several loops before the next: they stay in the first-level cache, and
+ * all arrays are read at once, each by short stretches. By whole grains it takes half as long
+ * again.
+ */
+#define GR_UPDATE_BLOCK ((size_t)512)
 
 /* One parameter's update with its terms computed, ready for any stretch of elements that
  * begins at a multiple of the grain: in whatever stretches, the bits are the same. Run by
@@ -63,6 +68,8 @@ struct gr_update_job {
 
 /* Elements [first, first + n) and their copies. */
 void gr_update_run(const gr_update_job *j, size_t first, size_t n);
+/* The same with gradients from elsewhere: grad[0] is that of element `first`. */
+void gr_update_run_from(const gr_update_job *j, size_t first, size_t n, const float *grad);
 
 /* Fills *j from a node's sources; false when control says that the step is skipped. */
 typedef bool gr_update_begin(const gr_launch *l, const gr_update_loops *loops, gr_update_job *j);
