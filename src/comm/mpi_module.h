@@ -8,7 +8,7 @@
 
 #include "comm/wired.h"
 
-#define GR_MPI_ABI 4
+#define GR_MPI_ABI 5
 
 typedef struct gr_mpi_module {
     int abi;

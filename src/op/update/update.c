@@ -159,7 +159,7 @@ static gr_status check_range(int64_t first, int64_t n, int64_t count)
     if (first >= 0 && n >= 0 && first <= count && n <= count - first)
         return GR_OK;
     return gr_fail(GR_ERR_ARG, "elements %lld to %lld of %lld", (long long)first,
-                   (long long)(first + n), (long long)count);
+                   (long long)first + (long long)n, (long long)count);
 }
 
 /* The shape of what goes along with the parameter in source s: its own, or its part's. */
