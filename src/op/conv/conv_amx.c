@@ -11,10 +11,9 @@
  * are in L1.
  */
 #include "op/conv/conv_amx.h"
-#include "op/conv/conv_sweep.h"
+#include "op/conv/conv_words_body.h"
 #include "op/matmul/matmul_amx.h"
 #include "op/matmul/matmul_kernels.h"
-#include "op/matmul/matmul_row_body.h"
 
 #include <string.h>
 
@@ -133,43 +132,61 @@ INLINE __m512 columns(const gr_conv_panel *p, int64_t k, int64_t at, __mmask16 m
     if (k >= p->run)
         return _mm512_setzero_ps();
     return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), m, index,
-                                    p->w + at + p->grids->run_at[p->run_lo + k], 4);
+                                    (const float *)p->w + at + p->grids->run_at[p->run_lo + k], 4);
 }
 
-static __m512i pack_row(const gr_conv_panel *p, char *dst, int64_t k, __m512i index, __m512i low)
+static void pack_row(const gr_conv_panel *p, char *dst, int64_t k, __m512i index)
 {
     const int n_tiles = gr_amx_tiles(p->n_cols);
-    const int64_t part = n_tiles * GR_AMX_TILE, step = gr_amx_step_bytes(!p->low, n_tiles);
+    const int64_t part = n_tiles * GR_AMX_TILE, step = gr_amx_step_bytes(true, n_tiles);
 
     for (int t = 0; t < p->grid->n_taps; t++)
         for (int64_t i = 0; i < n_tiles; i++) {
             const int64_t at = (p->col + 16 * i) * p->grids->col_at + p->grid->taps[t].at;
             const __mmask16 m = row_mask(clamp_16(p->n_cols - 16 * i));
             const __m512 x0 = columns(p, k, at, m, index), x1 = columns(p, k + 16, at, m, index);
-            char *to = dst + t * step + i * GR_AMX_TILE;
 
-            if (p->low) {
-                row_store_pairs(to, _mm512_castps_si512(x0), _mm512_castps_si512(x1));
-                low = row_watch_bf16(_mm512_load_si512(to), low);
-            } else {
-                row_split(to, part, x0, x1);
-            }
+            row_split(dst + t * step + i * GR_AMX_TILE, part, x0, x1);
         }
-    return low;
 }
 
-static bool pack_panel(const gr_conv_panel *p)
+static void pack_panel_f32(const gr_conv_panel *p)
 {
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i index = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)p->grids->col_at));
-    const int64_t step = gr_amx_step_bytes(!p->low, gr_amx_tiles(p->n_cols));
+    const int64_t step = gr_amx_step_bytes(true, gr_amx_tiles(p->n_cols));
+
+    for (int64_t k = 0; k < n_steps(p->run); k++)
+        for (int64_t r = 0; r < 16; r++)
+            pack_row(p, p->dst + k * p->grid->n_taps * step + 64 * r, k * GR_AMX_K + r, index);
+}
+
+/* A row of a tile has channels 16 apart as pairs. */
+static bool pack_panel_bf16(const gr_conv_panel *p)
+{
+    const words_span s = words_span_of(p->grid);
+    const int n_tiles = gr_amx_tiles(p->n_cols);
+    const int64_t step = gr_amx_step_bytes(false, n_tiles);
     __m512i low = _mm512_set1_epi32(-1);
 
     for (int64_t k = 0; k < n_steps(p->run); k++)
         for (int64_t r = 0; r < 16; r++)
-            low = pack_row(p, p->dst + k * p->grid->n_taps * step + 64 * r, k * GR_AMX_K + r, index,
-                           low);
+            for (int64_t i = 0; i < n_tiles; i++) {
+                const int64_t channel = k * GR_AMX_K + r;
+                char *dst = p->dst + k * p->grid->n_taps * step + i * GR_AMX_TILE + 64 * r;
+
+                low = words_pack(p, &s, (const int64_t[]){ channel, channel + 16 }, i * WORDS_COLS,
+                                 dst, step, low);
+            }
     return !row_is_unfit_bf16(low);
+}
+
+static bool pack_panel(const gr_conv_panel *p)
+{
+    if (p->low)
+        return pack_panel_bf16(p);
+    pack_panel_f32(p);
+    return true;
 }
 
 /* ---- sums ---- */

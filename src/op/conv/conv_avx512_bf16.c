@@ -5,16 +5,13 @@
  *     lines   [plane][line][run], the source's own numbers; an odd run gets a 0
  *     panel   [tap][word of two channels][32 columns], columns that are missing are 0
  */
-#include "op/conv/conv_sweep.h"
+#include "op/conv/conv_words_body.h"
 #include "op/matmul/matmul_kernels.h"
-#include "op/matmul/matmul_row_body.h"
 
 #include <string.h>
 
 #define TILE  gr_matmul_tile_avx512_bf16
 #define COLS  GR_CONV_COLS
-#define SPAN  64 /* elements of the weight between a column's taps, to be transposed together */
-#define AHEAD 64 /* floats, of each column's weights */
 #define PARTS 16 /* taps whose sums stay in registers */
 
 /* Words of a line. */
@@ -94,109 +91,18 @@ static bool pack(const gr_conv_pack *p)
 
 /* ---- weights ---- */
 
-/* The elements of the weight that the taps of one channel and one column lie in. */
-typedef struct span {
-    int64_t at, n;
-} span;
-
-static span span_of(const gr_conv_grid *g)
-{
-    span s = { 0, 0 };
-    int64_t end = 0;
-
-    for (int t = 0; t < g->n_taps; t++) {
-        const int64_t at = g->taps[t].at;
-
-        s.at = t == 0 || at < s.at ? at : s.at;
-        end = t == 0 || at >= end ? at + 1 : end;
-    }
-    s.n = end - s.at;
-    return s;
-}
-
-/* x[e][lane], e of the span: 16 columns from `col` on, of which `cols` exist, of channel k. */
-static void turn(const gr_conv_panel *p, const span *s, int64_t col, int cols, int64_t k,
-                 float (*x)[16])
-{
-    const int64_t step = p->grids->col_at;
-    const float *src = p->w + col * step + p->grids->run_at[p->run_lo + k] + s->at;
-
-    for (int c = 0; c < cols; c++) /* more streams than a core foresees by itself */
-        __builtin_prefetch(src + c * step + AHEAD);
-    for (int64_t e = 0; e < s->n; e += 16)
-        TILE.transpose(src + e, step, x[e], 16, cols, (int)(s->n - e < 16 ? s->n - e : 16));
-}
-
-static __m512i put_word(char *dst, __m512 x0, __m512 x1, __m512i low)
-{
-    row_store_pairs(dst, _mm512_castps_si512(x0), _mm512_castps_si512(x1));
-    return row_watch_bf16(_mm512_load_si512(dst), low);
-}
-
-/* Channels k and k + 1 of 16 columns, all taps, `step` bytes apart. */
-static __m512i pack_turned(const gr_conv_panel *p, const span *s, char *dst, int64_t col, int64_t k,
-                           int64_t step, __m512i low)
-{
-    const int cols = (int)(p->n_cols - col < 16 ? p->n_cols - col : 16);
-    const __mmask16 m0 = row_mask(cols), m1 = k + 1 < p->run ? m0 : 0;
-    _Alignas(64) float x[2][SPAN][16];
-
-    turn(p, s, p->col + col, cols, k, x[0]);
-    if (k + 1 < p->run)
-        turn(p, s, p->col + col, cols, k + 1, x[1]);
-    for (int t = 0; t < p->grid->n_taps; t++) {
-        const int64_t e = p->grid->taps[t].at - s->at;
-
-        low = put_word(dst + t * step, _mm512_maskz_load_ps(m0, x[0][e]),
-                       _mm512_maskz_load_ps(m1, x[1][e]), low);
-    }
-    return low;
-}
-
-INLINE __m512 gather(const float *src, int64_t step, __mmask16 m)
-{
-    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i index = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)step));
-
-    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), m, index, src, 4);
-}
-
-/* The same element by element: for few taps, or taps far apart. */
-static __m512i pack_gathered(const gr_conv_panel *p, char *dst, int64_t col, int64_t k,
-                             int64_t step, __m512i low)
-{
-    const int cols = (int)(p->n_cols - col < 16 ? p->n_cols - col : 16);
-    const __mmask16 m0 = row_mask(cols), m1 = k + 1 < p->run ? m0 : 0;
-    const int64_t *at = p->grids->run_at + p->run_lo + k, next = k + 1 < p->run ? at[1] : at[0];
-    const float *w = p->w + (p->col + col) * p->grids->col_at;
-
-    for (int t = 0; t < p->grid->n_taps; t++) {
-        const float *src = w + p->grid->taps[t].at;
-
-        low = put_word(dst + t * step, gather(src + at[0], p->grids->col_at, m0),
-                       gather(src + next, p->grids->col_at, m1), low);
-    }
-    return low;
-}
-
 static bool pack_panel(const gr_conv_panel *p)
 {
-    const span s = span_of(p->grid);
-    const bool turned = s.n <= SPAN && p->grid->n_taps > s.n / 2 && p->grid->n_taps > 2;
+    const words_span s = words_span_of(p->grid);
     const int64_t step = words_of(p->run) * COLS * 4;
     __m512i low = _mm512_set1_epi32(-1);
 
-    if (p->n_cols < COLS)
+    if (p->n_cols <= COLS / 2)
         memset(p->dst, 0, (size_t)panel_bytes(true, p->run, p->grid->n_taps));
-    for (int64_t col = 0; col < p->n_cols; col += 16)
-        for (int64_t k = 0; k < p->run; k += 2) {
-            char *dst = p->dst + (k / 2 * COLS + col) * 4;
-
-            if (turned)
-                low = pack_turned(p, &s, dst, col, k, step, low);
-            else
-                low = pack_gathered(p, dst, col, k, step, low);
-        }
+    for (int64_t k = 0; k < p->run; k += 2)
+        for (int64_t col = 0; col < p->n_cols; col += WORDS_COLS)
+            low = words_pack(p, &s, (const int64_t[]){ k, k + 1 }, col,
+                             p->dst + (k / 2 * COLS + col) * 4, step, low);
     return !row_is_unfit_bf16(low);
 }
 

@@ -169,6 +169,12 @@ static size_t take(size_t *at, size_t n_bytes)
     return here;
 }
 
+/* Whether weights are made f32 before they are packed. */
+static bool widens(const sweep *s)
+{
+    return s->type_w != GR_F32 && !s->low;
+}
+
 static void lay_out(sweep *s)
 {
     const needs m = most_needs(s);
@@ -181,7 +187,7 @@ static void lay_out(sweep *s)
         s->plans[i].at_weights = take(&at, (size_t)(n_panels * each));
     }
     s->at_wide = at;
-    if (s->type_w != GR_F32)
+    if (widens(s))
         take(&at, (size_t)(s->g.group_at * s->d.groups) * sizeof(float));
     s->at_slices = at;
     in = gr_round_up(in, 64);
@@ -271,7 +277,7 @@ size_t gr_conv_sweep_workspace(const gr_node *n, const void *data)
 typedef struct job {
     const sweep *s;
     const gr_launch *l;
-    const float *w;
+    const char *w;          /* as panels take them: see gr_conv_panel */
     int64_t pass, pass_end; /* of this run */
     atomic_bool unfit;      /* set by any slice; read when all are done */
     gr_deal deal;           /* items: panels of chunks */
@@ -303,7 +309,7 @@ static bool pack_panel(const job *j, int grid, int64_t group, int64_t panel, int
     const sweep *s = j->s;
     gr_conv_panel p = { .grids = &s->g, .grid = &s->g.grids[grid], .low = s->low, .dst = dst };
 
-    p.w = j->w + group * s->g.group_at;
+    p.w = j->w + group * s->g.group_at * (int64_t)(s->low ? 2 : sizeof(float));
     p.run_lo = pass * s->pass;
     p.run = pass_run(s, pass);
     p.col = panel * s->isa->cols;
@@ -530,8 +536,8 @@ gr_status gr_conv_sweep_run(const gr_launch *l)
         memset(l->out[0], 0, gr_value_bytes(&l->node->out[0]));
         return GR_OK;
     }
-    if (s->type_w != GR_F32) {
-        j.w = (const float *)((char *)l->work + s->at_wide);
+    if (widens(s)) {
+        j.w = (const char *)l->work + s->at_wide;
         gr_pool_run(l->pool, widen_slice, &j, n_threads);
     }
     if (!s->late)

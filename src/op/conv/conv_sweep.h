@@ -39,7 +39,7 @@ typedef struct gr_conv_pack {
 typedef struct gr_conv_panel {
     const gr_conv_grids *grids;
     const gr_conv_grid *grid;
-    const float *w; /* of the group */
+    const void *w; /* of the group: bf16 with `low`, else f32 */
     bool low;
     int64_t run_lo, run;
     int64_t col;

@@ -92,7 +92,8 @@ static bool turning_pays(const gr_conv_panel *p)
 INLINE void turn_columns(const gr_conv_panel *p, int64_t k, int col)
 {
     const int64_t step = p->grids->col_at;
-    const float *src = p->w + (p->col + col) * step + p->grids->run_at[p->run_lo + k];
+    const float *src =
+        (const float *)p->w + (p->col + col) * step + p->grids->run_at[p->run_lo + k];
     float *dst = (float *)p->dst + k * TILE.width + col, turned[TURNED * TURNED];
 
     for (int c = 0; c < TURNED; c++) /* more streams than a core foresees by itself */
@@ -106,7 +107,7 @@ INLINE void turn_columns(const gr_conv_panel *p, int64_t k, int col)
 static void pick_columns(const gr_conv_panel *p, int64_t k)
 {
     const int64_t step = p->grids->col_at;
-    const float *w = p->w + p->col * step + p->grids->run_at[p->run_lo + k];
+    const float *w = (const float *)p->w + p->col * step + p->grids->run_at[p->run_lo + k];
 
     for (int t = 0; t < p->grid->n_taps; t++) {
         float *dst = (float *)p->dst + (t * p->run + k) * TILE.width;
