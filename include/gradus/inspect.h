@@ -70,7 +70,8 @@ typedef struct gr_memory_item {
 typedef struct gr_memory_report {
     size_t total; /* state, exchange, inputs and arena */
 
-    size_t params, buffers, optim; /* together the state; optim: moments, averages, counters */
+    size_t params, buffers, optim; /* together the state; params: with their copies in 16 bits, if
+                                      amp keeps some; optim: moments, averages, counters */
     size_t exchange;               /* slots of gradients: several ranks, or accumulation */
     size_t inputs;                 /* the feeds */
 

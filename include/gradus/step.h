@@ -73,7 +73,8 @@ typedef struct gr_step_config {
     void *dump_arg;
     const char *without;    /* optional passes to leave out, "join,hoist"; NULL: none. To find
                                which one is at fault; all ranks must agree. "common": ranks
-                               of one host do not share memory for what they train */
+                               of one host do not share memory for what they train; "copies":
+                               amp casts parameters in every step */
     gr_recompute recompute; /* the results are the same bits in any case */
     size_t memory_limit;    /* bytes that a training step may need: gr_memory_report.total.
                                For GR_RECOMPUTE_LIMIT, which is refused without it; a plan that
@@ -89,7 +90,7 @@ typedef struct gr_step_config {
     const char *choices;    /* what gr_step_choices() gave for an earlier run: taken instead of
                                measuring, so that a resumed run repeats its bits; or NULL */
     int zero;     /* state is cut up between ranks (ZeRO), on the CPU. 0: every rank has all of it;
-                     ranks of one host in memory that they share, of which each updates its part.
+                     ranks of one host in memory that they share, and divide its update.
                      1: each has its share of moments and averages, updates the parameters that go with
                      it, and gathers the others'. 2: of gradients, too, each keeps its share only; with
                      accumulation they stay whole. The results are the same bits in any case. Saving,

@@ -96,6 +96,8 @@ const char *gr_coll_name(const gr_coll *c)
 
 static gr_status check_kind(const gr_pg *pg, const gr_coll *c)
 {
+    if (c->rows && c->kind != GR_CALL_REDUCE_SCATTER)
+        return gr_fail(GR_ERR_ARG, "'%s': rows are left by a reduce-scatter only", c->label);
     if (c->kind == GR_CALL_ALLREDUCE)
         return GR_OK;
     if (c->kind != GR_CALL_REDUCE_SCATTER && c->kind != GR_CALL_ALLGATHER)

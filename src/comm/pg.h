@@ -49,18 +49,24 @@ typedef struct gr_coll {
 
 /* What all ranks gave to a collective with `rows`, to be combined by whoever has time: work is cut
  * into pieces, in one way on all ranks, and each piece goes to the first that takes it. From its
- * finish until a later collective without own_only is finished. */
+ * finish on; a rank must be done with the rows and with its pieces when it starts the next
+ * collective without own_only, at whose finish others write their rows anew. */
 typedef struct gr_coll_rows {
     const void *const *row; /* by rank: the stretch; good until the group's next call */
     uint64_t *next;         /* of all ranks; atomic */
     uint64_t first;         /* its value before any piece was taken */
 } gr_coll_rows;
 
-/* The number of the next piece, from 0; those that are too large are taken for "none is left". Any
- * thread of any rank. */
-static inline uint64_t gr_coll_rows_take(const gr_coll_rows *r)
+/* The number of the next of n pieces; n: none is left. Any thread of any rank. */
+static inline uint64_t gr_coll_rows_take(const gr_coll_rows *r, uint64_t n)
 {
-    return __atomic_fetch_add(r->next, 1, __ATOMIC_SEQ_CST) - r->first;
+    uint64_t next = __atomic_load_n(r->next, __ATOMIC_SEQ_CST);
+
+    while (next - r->first < n) /* also when a later collective has the count: it is larger */
+        if (__atomic_compare_exchange_n(r->next, &next, next + 1, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
+            return next - r->first;
+    return n;
 }
 
 /* The ranks of `pg` that become a group of their own. */
@@ -156,6 +162,7 @@ GR_API void gr_pg_common_free(void *mem, size_t n_bytes);
 GR_API gr_status gr_pg_start(gr_pg *pg, const gr_coll *c, void *stream) GR_MUST_CHECK;
 GR_API gr_status gr_pg_finish(gr_pg *pg, const gr_coll *c, void *stream) GR_MUST_CHECK;
 GR_API gr_status gr_pg_poll(gr_pg *pg) GR_MUST_CHECK;
+/* Of a collective with `rows` that this rank has finished. */
 GR_API gr_status gr_pg_rows(gr_pg *pg, const gr_coll *c, gr_coll_rows *out) GR_MUST_CHECK;
 
 /*

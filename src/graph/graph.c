@@ -279,3 +279,26 @@ bool gr_is_training(const gr_graph *g)
 {
     return g->training;
 }
+
+void gr_node_set_source(gr_node *n, int s, gr_value *v)
+{
+    const gr_value *old = n->src[s];
+
+    n->src[s] = v;
+    for (int o = 0; o < n->n_out; o++)
+        if (n->out[o].alias == old)
+            n->out[o].alias = v;
+}
+
+void gr_graph_replace(gr_graph *g, const gr_value *from, gr_value *to, int n_nodes)
+{
+    for (int i = 0; i < n_nodes; i++)
+        for (int s = 0; s < g->nodes[i]->n_src; s++)
+            if (g->nodes[i]->src[s] == from)
+                gr_node_set_source(g->nodes[i], s, to);
+    for (int i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i].value == from)
+            g->outputs[i].value = to;
+    if (g->loss == from)
+        g->loss = to;
+}

@@ -158,6 +158,10 @@ gr_status gr_graph_sort(gr_graph *g) GR_MUST_CHECK;
  * the end of the forward pass. Needs a graph that was sorted: writers then wait for all
  * readers. */
 gr_status gr_graph_hoist(gr_graph *g, gr_phase phase) GR_MUST_CHECK;
+/* Lets the node read `v` as source s; results that lay in the old source lie in v. */
+void gr_node_set_source(gr_node *n, int s, gr_value *v);
+/* Lets the first n_nodes nodes, outputs and the loss be made of `to` in place of `from`. */
+void gr_graph_replace(gr_graph *g, const gr_value *from, gr_value *to, int n_nodes);
 /* Orders `node` after `before`. */
 gr_status gr_node_after(gr_graph *g, gr_node *node, gr_node *before) GR_MUST_CHECK;
 

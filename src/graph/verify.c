@@ -51,6 +51,8 @@ static gr_status infer_again(const check *c, const gr_node *n, gr_value *out)
     for (int i = 0; i < n->n_out; i++)
         if (!gr_shape_equal(&out[i].shape, &n->out[i].shape) || out[i].dtype != n->out[i].dtype)
             return bad(c, n, "has a result of another shape or type than its rule gives");
+        else if (out[i].alias != n->out[i].alias)
+            return bad(c, n, "has a result that lies elsewhere than its rule says");
     return GR_OK;
 }
 

@@ -13,17 +13,6 @@ static gr_status average_of(gr_graph *g, const gr_var *param, gr_value **out)
     return gr_graph_status(g);
 }
 
-static void redirect(gr_graph *g, const gr_value *from, gr_value *to)
-{
-    for (int i = 0; i < g->n_nodes; i++)
-        for (int s = 0; s < g->nodes[i]->n_src; s++)
-            if (g->nodes[i]->src[s] == from)
-                g->nodes[i]->src[s] = to;
-    for (int i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i].value == from)
-            g->outputs[i].value = to;
-}
-
 /* Frozen and unused parameters have no average: they stay. */
 gr_status gr_pass_average(gr_graph *g)
 {
@@ -36,7 +25,7 @@ gr_status gr_pass_average(gr_graph *g)
             continue;
         GR_TRY(average_of(g, v->var, &average));
         if (average)
-            redirect(g, v, average);
+            gr_graph_replace(g, v, average, n);
     }
     return GR_OK;
 }

@@ -8,8 +8,8 @@
  * soon as that bucket is.
  *
  * With shards gradients are shares of buckets, and a parameter's nodes work on the part that lies
- * in the own share. Its moments and average have that part only (ZeRO), or are common to all
- * ranks as the parameter is.
+ * in the own share (all of it where they are rows, which ranks update together). Its moments and
+ * average have that part only (ZeRO), or are common to all ranks as the parameter is.
  *
  * A parameter that has a copy in 16 bits (pass/copies.c) has it written with it, whether or not
  * this graph reads it.

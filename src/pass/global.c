@@ -136,19 +136,6 @@ static gr_value *count_of(gr_graph *g, const term *t)
 
 /* ---- (1) one micro-step ---- */
 
-static void redirect(gr_graph *g, const gr_value *from, gr_value *to, int n_nodes)
-{
-    for (int i = 0; i < n_nodes; i++)
-        for (int s = 0; s < g->nodes[i]->n_src; s++)
-            if (g->nodes[i]->src[s] == from)
-                g->nodes[i]->src[s] = to;
-    for (int i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i].value == from)
-            g->outputs[i].value = to;
-    if (g->loss == from)
-        g->loss = to;
-}
-
 /* The sum that the mean is of. */
 static gr_value *sum_of(gr_graph *g, const term *t)
 {
@@ -181,7 +168,7 @@ static gr_status divide_terms(gr_graph *g, const terms *t, int n_ranks)
 
         mean = gr_loss_ratio(old->node->site, g, sum_of(g, &t->list[i]), &sync->out[i]);
         if (mean)
-            redirect(g, old, mean, n_nodes);
+            gr_graph_replace(g, old, mean, n_nodes);
     }
     return gr_graph_status(g);
 }

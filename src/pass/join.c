@@ -87,7 +87,7 @@ static void redirect(gr_graph *g, const gr_node *from, gr_value *to)
 
         for (int s = 0; s < n->n_src; s++)
             if (n->src[s]->node == from)
-                n->src[s] = to + n->src[s]->index;
+                gr_node_set_source(n, s, to + n->src[s]->index);
     }
 }
 
@@ -148,9 +148,27 @@ static gr_status join(gr_graph *g, bool only_rows)
     return st;
 }
 
+/* Of what leaves rows: one node takes all its pieces and sums them up, and nobody else reads it. */
+static void check_reader(const gr_graph *g, const gr_node *finish)
+{
+    const gr_node *reader = NULL;
+
+    for (int i = 0; i < g->n_nodes; i++)
+        for (int s = 0; s < g->nodes[i]->n_src; s++)
+            if (g->nodes[i]->src[s]->node == finish) {
+                GR_BUG_IF(reader && reader != g->nodes[i]);
+                reader = g->nodes[i];
+            }
+    GR_BUG_IF(!reader || reader->op != &gr_op_many_updates);
+}
+
 gr_status gr_pass_rows(gr_graph *g)
 {
-    return join(g, true);
+    GR_TRY(join(g, true));
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == &gr_op_reduce_scatter_finish)
+            check_reader(g, g->nodes[i]);
+    return GR_OK;
 }
 
 gr_status gr_pass_join(gr_graph *g)

@@ -29,10 +29,10 @@ gr_status gr_pass_autodiff(gr_graph *g, double scale, gr_var *loss_scale) GR_MUS
  * reductions and losses stay f32. */
 gr_status gr_pass_amp(gr_graph *g, gr_dtype low) GR_MUST_CHECK;
 
-/* Lets products read copies of parameters that are kept as variables, in place of casts that every
- * step would make anew. Who writes parameters writes them too: gr_pass_update(), and
+/* Lets products read copies of parameters in `low` that are kept as variables, in place of casts
+ * that every step would make anew. Who writes parameters writes them too: gr_pass_update(), and
  * gr_vars_fill_copies() for the rest. */
-gr_status gr_pass_copies(gr_graph *g) GR_MUST_CHECK;
+gr_status gr_pass_copies(gr_graph *g, gr_dtype low) GR_MUST_CHECK;
 
 /* ---- accumulate and sync ---- */
 

@@ -262,7 +262,7 @@ static void redirect_readers(recompute *r)
 
         for (int s = 0; n->phase == GR_PHASE_BACKWARD && s < n->n_src; s++)
             if (r->clone[n->src[s]->id])
-                n->src[s] = r->clone[n->src[s]->id];
+                gr_node_set_source(n, s, r->clone[n->src[s]->id]);
     }
 }
 

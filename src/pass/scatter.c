@@ -20,9 +20,12 @@
  *     bucket 0   reduce-scatter ─► own share ─► updates ─┐
  *     bucket 1        reduce-scatter ─► own share ─► updates ─► all meet
  *
- * (4) A rank starts the reduce-scatter of a bucket when it has read that bucket's parameters for
- *     the last time. A share is summed when all ranks have started; so nobody reads what is
- *     updated from it.
+ * (With rows, shard.h, the finish gives all of the own gradients, and an update takes what it can
+ * get.)
+ *
+ * (4) A rank starts the reduce-scatter of a bucket when it has read that bucket's parameters, and
+ *     copies of them, for the last time. Sums are made when all ranks have started; so nobody
+ *     reads what is updated from them.
  * (5) Nobody begins the next step before all have met.
  */
 #include "pass/shard.h"

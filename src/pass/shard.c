@@ -139,6 +139,18 @@ static gr_status make_tables(tables *t, gr_arena *a, const gr_buckets *b, int n_
                                                                                   : GR_ERR_NOMEM;
 }
 
+/* What this rank updates of a parameter of n elements that begins at `at` of its bucket: what lies
+ * in the own share, which begins at `first`; with rows, whatever it takes of all. */
+static gr_update_part own_part(const gr_shard *s, int64_t at, int64_t n, gr_stretch own,
+                               int64_t first)
+{
+    if (s->has_rows)
+        return (gr_update_part){ .of = { 0, n }, .grad_at = at, .in_whole = true };
+    return (gr_update_part){ .of = own,
+                             .grad_at = own.n > 0 ? at + own.first - first : 0,
+                             .in_whole = s->is_common };
+}
+
 /* The parts of bucket i's parameters that lie in the own share. */
 static void part_bucket(const gr_shard *s, tables *t, int i)
 {
@@ -161,13 +173,7 @@ static void part_bucket(const gr_shard *s, tables *t, int i)
 
         t->item[slot] = (gr_shard_item){ .part = own, .at = at };
         t->slot_of[b->var[slot]->index] = slot;
-        t->part[b->var[slot]->index] = (gr_update_part){
-            .of = own, .grad_at = own.n > 0 ? at + own.first - first : 0, .in_whole = s->is_common
-        };
-        if (s->has_rows)
-            t->part[b->var[slot]->index] = (gr_update_part){ .of = { 0, slot_elems(b, slot) },
-                                                             .grad_at = at,
-                                                             .in_whole = true };
+        t->part[b->var[slot]->index] = own_part(s, at, slot_elems(b, slot), own, first);
     }
 }
 

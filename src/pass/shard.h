@@ -7,6 +7,10 @@
  * begin. A rank updates what lies in its share: a stretch, perhaps empty, of each parameter.
  * All follows from the parameter table and the number of ranks.
  *
+ * With rows there are no shares. Ranks that have the state in common leave their gradients to each
+ * other as they are, and take stretches of the update as they find time (op/update/many.h). That
+ * goes where the update is all that reads the sums.
+ *
  * Where buckets are reused (zero: 2), they take turns in two stretches of memory, and what lasts
  * is a rank's share of each:
  *
@@ -42,7 +46,7 @@ typedef struct gr_shard {
     const gr_shard_attr *of; /* by bucket */
     const gr_coll *gather;   /* by bucket: new parameters to everybody; NULL when is_common */
     bool is_common, has_rows;
-    gr_coll met;        /* when is_common: everybody has updated its share */
+    gr_coll met;        /* when is_common: everybody has done its updates */
     const size_t *kept; /* by bucket: where its share is kept as f32, bytes; or NULL */
     gr_update_shard update;
 } gr_shard;
@@ -59,7 +63,7 @@ int gr_shard_bucket(const gr_shard *s, const gr_var *v);
  * parameter is not updated at all. */
 gr_stretch gr_shard_range(const gr_shard *s, const gr_var *param, int rank);
 
-/* In place of gr_pass_sync(): a reduce-scatter per bucket. g->grads are the own shares
+/* In place of gr_pass_sync(): a reduce-scatter per bucket. g->grads are the own shares, or rows,
  * afterwards, the same row for every parameter of a bucket. */
 gr_status gr_pass_scatter(gr_graph *g, const gr_shard *s) GR_MUST_CHECK;
 

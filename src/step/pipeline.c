@@ -205,19 +205,29 @@ static gr_status autodiff(build *b)
     return gr_pass_fill_slots(b->g, &b->s->buckets);
 }
 
-static gr_status amp(build *b)
+static gr_dtype low_type(const build *b)
 {
-    return gr_pass_amp(b->g, b->s->c.amp == GR_AMP_BF16 ? GR_BF16 : GR_F16);
+    return b->s->c.amp == GR_AMP_BF16 ? GR_BF16 : GR_F16;
 }
 
+static gr_status amp(build *b)
+{
+    return gr_pass_amp(b->g, low_type(b));
+}
+
+/* With recompute a cast lives as long as its block: a copy would take memory that was asked to be
+ * saved. With shards parameters come from other ranks, in f32. */
 static bool copies(const build *b)
 {
-    return trains(b) && b->s->has_copies;
+    const gr_step *s = b->s;
+
+    return trains(b) && has_amp(b) && gr_step_is_host(s) && !gr_step_shards(s) &&
+           s->c.recompute == GR_RECOMPUTE_NONE;
 }
 
 static gr_status copy_params(build *b)
 {
-    return gr_pass_copies(b->g);
+    return gr_pass_copies(b->g, low_type(b));
 }
 
 /* Once types are decided, normalisations are maps like others. */
@@ -405,7 +415,7 @@ static const struct pass {
     { "global", is_global, global, NEEDED },
     { "autodiff", trains, autodiff, NEEDED },
     { "amp", has_amp, amp, NEEDED },
-    { "copies", copies, copy_params, CHOSEN },
+    { "copies", copies, copy_params, OPTIONAL },
     { "lower", lowers, lower, NEEDED },
     { "sync_bn", syncs_norm, sync_norm, NEEDED },
     { "counts", is_global, sync_counts, NEEDED },

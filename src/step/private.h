@@ -57,7 +57,7 @@ struct gr_step {
     gr_meetings meetings; /* exchanges besides the buckets' */
     bool has_buckets, sealed, can_train;
     bool is_common; /* trained parameters, their moments and averages lie once, in memory that all
-                     * ranks see: each updates its share of them (pass/shard.h) */
+                     * ranks see: they divide the update (pass/shard.h) */
     size_t common_from; /* it pays from so many bytes on that would be handed around: each
                            rank's sums to all the others. Below it the caches take them, and
                            the meeting at the end of a step costs more */
@@ -80,10 +80,9 @@ struct gr_step {
     int n_choices, cap_choices;
     bool is_tuned;
 
-    bool has_copies; /* parameters are kept in 16 bits as well (pass/copies.c) */
-    bool use_ema;    /* evaluations read averages */
-    void *params;    /* with shards, while use_ema: the parameters, whose place averages take */
-    bool checks;     /* plans made now are for gr_step_run_checked() */
+    bool use_ema; /* evaluations read averages */
+    void *params; /* with shards, while use_ema: the parameters, whose place averages take */
+    bool checks;  /* plans made now are for gr_step_run_checked() */
     int micro;
     int64_t n_updates;
     bool saw_bad_data; /* a fault on a device came to light after its update: see step.h */

@@ -450,7 +450,8 @@ static gr_status write_state(gr_step *s, const restored *r)
         const gr_var *v = s->vars->list[i];
         char *dst = (char *)pinned + v->offset;
 
-        st = r->has[i] ? restore_var(s, r, v, dst) : fetch(s, dst, v);
+        if (v->kind != GR_VAR_COPY) /* these follow */
+            st = r->has[i] ? restore_var(s, r, v, dst) : fetch(s, dst, v);
     }
     if (st == GR_OK)
         st = ops->sync(s->device);

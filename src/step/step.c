@@ -128,8 +128,6 @@ gr_status gr_step_create(gr_step **out, const gr_step_config *config)
     GR_TRY_GOTO(st, gr_step_open_device(s), fail);
     if (s->c.amp == GR_AMP_AUTO)
         s->c.amp = s->device->ops->has_bf16(s->device) ? GR_AMP_BF16 : GR_AMP_F16;
-    s->has_copies = s->c.amp != GR_AMP_NONE && gr_step_is_host(s) && !gr_step_shards(s) &&
-                    !gr_step_leaves_out(s, "copies");
     s->update.scale_loss = s->c.amp == GR_AMP_F16;
     s->update.check_finite = s->c.grad_dtype == GR_F16 && gr_pg_size(s->c.pg) > 1;
     *out = s;

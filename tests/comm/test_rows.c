@@ -69,7 +69,7 @@ static gr_status take_pieces(gr_pg *pg, pile *p, int step, int k)
     GR_TRY(gr_pg_finish(pg, &c, NULL));
     GR_TRY(gr_pg_rows(pg, &c, &r));
     look_at_rows(pg, &r, step, k);
-    while ((piece = gr_coll_rows_take(&r)) < N_PIECES)
+    while ((piece = gr_coll_rows_take(&r, N_PIECES)) < N_PIECES)
         atom32_add(&p->taken[step][k][piece], 1);
     return GR_OK;
 }

@@ -94,7 +94,8 @@ static void check_copies(const gr_step *s, bool common)
     }
 }
 
-/* What is read in 16 bits has a copy: three weights, no bias. Snapshots do not know of it. */
+/* What products read in 16 bits, backwards too, has a copy: two weights of three (nobody asks for
+ * the gradient of the input), no bias. Snapshots do not know of it. */
 static void copies_rank(gr_pg *pg, void *arg)
 {
     gr_step_config c = config();
@@ -119,7 +120,7 @@ static void copies_rank(gr_pg *pg, void *arg)
     GR_CHECK_OK(gr_step_run_checked(s, b->feeds, 2, 0.125, &report));
     check_copies(s, common);
     GR_CHECK_OK(gr_step_save(s, &snap));
-    GR_CHECK(!gr_snapshot_find(snap, "low.fc1.weight") && gr_snapshot_find(snap, "fc1.weight"));
+    GR_CHECK(!gr_snapshot_find(snap, "16-bit fc2.weight") && gr_snapshot_find(snap, "fc2.weight"));
     gr_snapshot_destroy(snap);
     gr_step_destroy(s);
     free(b);
@@ -131,6 +132,53 @@ static void test_copies(int n_ranks, bool common)
         each_rank(n_ranks, copies_rank, &common);
     else
         copies_rank(NULL, &common);
+}
+
+/* Casts of the trace's own: to both types, of which views are products' operands, and one that is
+ * an output; a module called "low", and a parameter that is read as it is, too. */
+static gr_status trace_casts(gr_graph *g, void *user)
+{
+    gr_value *w = gr_param(g, "w", GR_SHAPE(12, 16), gr_init_uniform(-0.3, 0.3));
+    gr_value *low = gr_param(g, "low.w", GR_SHAPE(16, 16), gr_init_uniform(-0.3, 0.3));
+    gr_value *v = gr_param(g, "v", GR_SHAPE(16 * 5), gr_init_uniform(-0.3, 0.3));
+    gr_value *half = gr_cast(g, gr_cast(g, w, GR_F16), GR_F32), *view;
+    gr_value *h = gr_tanh(g, gr_matmul(g, gr_input(g, "x"), w));
+
+    (void)user;
+    h = gr_add(g, gr_matmul(g, h, low), gr_matmul(g, gr_input(g, "x"), half));
+    view = gr_reshape(g, gr_cast(g, v, GR_BF16), GR_SHAPE(16, 5));
+    gr_output(g, "low v", gr_cast(g, v, GR_BF16));
+    gr_output(g, "view", view);
+    h = gr_add(g, gr_matmul(g, h, view), gr_mean(g, gr_square(g, low), GR_AXES_ALL, false));
+    gr_loss(g, gr_cross_entropy(g, h, gr_input(g, "y")));
+    return gr_graph_status(g);
+}
+
+static void test_user_casts(void)
+{
+    gr_step_config c = config();
+
+    c.trace = trace_casts;
+    test_same_bits(&c, 1);
+    test_same_bits(&c, 2);
+    c.amp = GR_AMP_F16;
+    test_same_bits(&c, 2);
+}
+
+/* Memory that recompute was asked to save is not taken by copies. */
+static void test_recompute(void)
+{
+    gr_step_config c = config();
+    batch *b = malloc(sizeof(*b));
+    gr_step *s;
+
+    c.recompute = GR_RECOMPUTE_ALL;
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    batch_fill(b, false, 0, 0, 8);
+    GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
+    GR_CHECK_EQ(count_copies(s), 0);
+    gr_step_destroy(s);
+    free(b);
 }
 
 /* Rank 0 has other numbers than its peers, which get them. */
@@ -171,7 +219,10 @@ int main(void)
     each_rank(2, broadcast_rank, NULL);
     test_kinds(1);
     test_kinds(2);
+    test_recompute();
+    test_user_casts();
     GR_CHECK_EQ(setenv("GR_COMMON_FROM", "0", 1), 0);
+    test_user_casts();
     test_copies(3, true);
     test_kinds(2);
     test_kinds(3);

@@ -3,10 +3,10 @@
  * many ways that must agree:
  *
  *   same bits    one, two and three threads (near, where oneDNN multiplies); passes that only
- *                move work (join, hoist, in_place) left out; values computed anew; plans made
- *                in another order; memory poisoned between the steps
- *   near         without fusing; reference kernels, without any optional pass
- *   slope        f64 graphs: the gradient against differences of the loss
+ *                move work (join, hoist, in_place, copies) left out; values computed anew; plans
+ * made in another order; memory poisoned between the steps near         without fusing; reference
+ * kernels, without any optional pass slope        f64 graphs: the gradient against differences of
+ * the loss
  *
  * and this for the processor's own instructions and, in processes of their own, for lesser
  * ones. test_random_graphs [count [first seed]]: more graphs; the seed is what a failure
@@ -324,7 +324,9 @@ static void try_graph(uint64_t seed, int only)
     static const way same[] = {
         { .name = "two threads", .n_threads = 2 },
         { .name = "three threads, poison", .n_threads = 3, .poison = true },
-        { .name = "no join, hoist, in_place", .n_threads = 1, .without = "join,hoist,in_place" },
+        { .name = "no join, hoist, in_place, copies",
+          .n_threads = 1,
+          .without = "join,hoist,in_place,copies" },
         { .name = "recompute", .n_threads = 2, .recompute = GR_RECOMPUTE_ALL, .poison = true },
         { .name = "other batch first", .n_threads = 1, .other_first = true },
     };
@@ -332,7 +334,7 @@ static void try_graph(uint64_t seed, int only)
     static const way law = { .name = "reference",
                              .n_threads = 1,
                              .reference = true,
-                             .without = "fuse,join,hoist,in_place" };
+                             .without = "fuse,join,hoist,in_place,copies" };
     static const way fused_law = { .name = "reference, fused", .n_threads = 2, .reference = true };
     problem p = make_problem(seed, only);
     bool low;

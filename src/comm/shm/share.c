@@ -233,7 +233,9 @@ gr_status shm_help(gr_shm *s)
 
 /* ---- rows ---- */
 
-/* Rank 0's count is used by all: it has a new turn since before rank 0's card was shown. */
+/* Rank 0's count is used by all: it has a new turn since before rank 0's card was shown. Rules (1)
+ * and (2) hold for it as well; nothing counts what is done, that is for ranks to say by a
+ * later meeting. */
 gr_status shm_rows(gr_pg *pg, const gr_coll *c, gr_coll_rows *out)
 {
     gr_shm *s = (gr_shm *)pg;

@@ -85,7 +85,7 @@ static void describe(const gr_pg *pg, gr_text *text)
     gr_text_addf(text,
                  "shared memory of one host; %s\n"
                  "all-reduce, broadcast and barrier in slots of %zu bytes, in pieces; reductions "
-                 "in the exchange space in place, each rank its share; else by messages:\n",
+                 "in the exchange space in place, by shares or as they come; else by messages:\n",
                  s->spin != SHM_SLEEPS ? "waits spin for up to 1 ms, then sleep"
                                        : "more ranks than cores: waits sleep at once",
                  SHM_SLOT_BYTES);

@@ -13,7 +13,6 @@
  *     bucket = allgather_finish(token, given)     everybody's shares
  *     params = shard_take(bucket, params ...)     the other ranks' parts out of it
  *
- *
  * Where ranks have parameters in common, a reduce-scatter may leave rows (comm/pg.h): its finish
  * gives this rank's own gradients, all of them, and one many_updates sums up everybody's.
  *
@@ -54,7 +53,7 @@ extern const gr_op gr_op_reduce_scatter_start, gr_op_reduce_scatter_finish, gr_o
     gr_op_shard_take;
 
 /* The two nodes of a reduce-scatter of n >= 1 gradients; *share lies where this rank's share
- * of the collective does. The label is copied. */
+ * of the collective does, or is all of it with rows. The label is copied. */
 gr_status gr_reduce_scatter_nodes(gr_graph *g, gr_pg *pg, const gr_coll *c, gr_value **grads, int n,
                                   gr_value **share) GR_MUST_CHECK;
 

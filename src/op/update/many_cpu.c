@@ -132,12 +132,15 @@ static void rows_stretch(const many_run *m, const gr_update_job *j, size_t first
 static void rows_slice(void *arg, int slice, int n_slices)
 {
     const many_run *m = (const many_run *)arg;
-    int64_t lo;
+    uint64_t n_pieces = (uint64_t)(m->n_units + PIECE_UNITS - 1) / PIECE_UNITS, piece;
 
     (void)slice;
     (void)n_slices;
-    while ((lo = (int64_t)gr_coll_rows_take(&m->rows) * PIECE_UNITS) < m->n_units)
-        run_units(m, lo, lo + PIECE_UNITS < m->n_units ? lo + PIECE_UNITS : m->n_units);
+    while ((piece = gr_coll_rows_take(&m->rows, n_pieces)) < n_pieces) {
+        int64_t lo = (int64_t)piece * PIECE_UNITS, left = m->n_units - lo;
+
+        run_units(m, lo, lo + (left < PIECE_UNITS ? left : PIECE_UNITS));
+    }
 }
 
 static gr_status run_rows(const gr_launch *l, many_run *m)
@@ -150,7 +153,7 @@ static gr_status run_rows(const gr_launch *l, many_run *m)
     m->rank = gr_pg_rank(c->pg);
     m->n_ranks = gr_pg_size(c->pg);
     m->scale = gr_reduce_scale(c->coll.op, m->n_ranks);
-    gr_pool_run(l->pool, rows_slice, m, gr_pool_size(l->pool));
+    gr_pool_run(l->pool, rows_slice, m, m->n_units <= PIECE_UNITS ? 1 : gr_pool_size(l->pool));
     return GR_OK;
 }
 

@@ -44,13 +44,11 @@ extern const gr_update_loops gr_update_ref, gr_update_avx2, gr_update_avx512;
 
 #define GR_UPDATE_GRAIN ((size_t)4096) /* elements: where work is cut; a page of each array */
 /* Elements that go through several loops before the next: they stay in the first-level cache, and
- * all arrays are read at once, each by short stretches. By whole grains it takes half as long
- * again.
- */
+ * all arrays are read at once, each by short stretches. Whole grains take half as long again. */
 #define GR_UPDATE_BLOCK ((size_t)512)
 
 /* One parameter's update with its terms computed, ready for any stretch of elements that
- * begins at a multiple of the grain: in whatever stretches, the bits are the same. Run by
+ * begins at a multiple of the block: in whatever stretches, the bits are the same. Run by
  * gr_update_run(). */
 typedef struct gr_update_job gr_update_job;
 struct gr_update_job {
