@@ -22,7 +22,8 @@
 #define EXCHANGE   GR_CALL_COUNT       /* a reduction in the exchange space */
 #define GRID       (GR_CALL_COUNT + 1) /* not a fault: the grid */
 #define N_KINDS    (GR_CALL_COUNT + 1)
-#define STOP_MS    800        /* the group's limit where a rank is stopped, at least; */
+#define ROWS       (GR_CALL_COUNT + 2) /* what ranks sum up outside of the group, and a meeting */
+#define STOP_MS    800                 /* the group's limit where a rank is stopped, at least; */
 #define STOP_CALLS 10         /* and so many times what a call of healthy ranks has taken here */
 #define KILL_MS    240000     /* where one dies: it is never reached */
 #define ANSWER_MS  60000      /* for whatever ranks have to say, however busy the machine is */
@@ -52,6 +53,27 @@ typedef struct faulty {
 
 /* ---- in the ranks ---- */
 
+/* As at the end of a step (op/update/many.h). */
+static gr_status sum_rows(gr_pg *pg, gr_coll c, float *dst)
+{
+    gr_coll met = { .id = 1, .label = "met", .dtype = GR_F32, .kind = GR_CALL_ALLGATHER };
+    uint64_t piece, n_pieces = c.n_elem / 1000;
+    gr_coll_rows rows;
+
+    met.n_elem = 16 * (size_t)pg->size;
+    c.kind = GR_CALL_REDUCE_SCATTER;
+    c.own_only = c.rows = true;
+    GR_TRY(gr_pg_start(pg, &c, NULL));
+    GR_TRY(gr_pg_finish(pg, &c, NULL));
+    GR_TRY(gr_pg_rows(pg, &c, &rows));
+    while ((piece = gr_coll_rows_take(&rows, n_pieces)) < n_pieces)
+        for (size_t i = piece * 1000; i < (piece + 1) * 1000; i++)
+            for (int r = 0; r < pg->size; r++)
+                dst[i] += ((const float *)rows.row[r])[i];
+    GR_TRY(gr_pg_start(pg, &met, NULL));
+    return gr_pg_finish(pg, &met, NULL);
+}
+
 static gr_status one_call(gr_pg *pg, const faulty *f, float *src, float *dst)
 {
     gr_pg_call c = { .kind = (gr_call_kind)f->kind,
@@ -68,6 +90,8 @@ static gr_status one_call(gr_pg *pg, const faulty *f, float *src, float *dst)
         GR_TRY(gr_pg_start(pg, &coll, NULL));
         return gr_pg_finish(pg, &coll, NULL);
     }
+    if (f->kind == ROWS)
+        return sum_rows(pg, coll, dst);
     if (f->kind != GR_CALL_SEND && f->kind != GR_CALL_RECV)
         return gr_pg_run(pg, &c);
     c.kind = GR_CALL_SEND;
@@ -336,6 +360,16 @@ void faults_run_started(const char *transport, int n_ranks)
     one_fault(f, 0, SIGKILL);
     f.kind = GR_CALL_REDUCE_SCATTER;
     one_fault(f, n_ranks - 1, SIGKILL);
+}
+
+void faults_run_rows(const char *transport, int n_ranks)
+{
+    faulty f = { .transport = transport, .n_ranks = n_ranks, .kind = ROWS, .n_elem = FEW_ELEM };
+
+    for (int victim = 0; victim < n_ranks; victim++) {
+        one_fault(f, victim, SIGKILL);
+        one_fault(f, victim, SIGSTOP);
+    }
 }
 
 void faults_grid(const char *transport, int n_ranks)

@@ -9,6 +9,8 @@ void faults_run(const char *transport, int n_ranks);
 void faults_run_long(const char *transport, int n_ranks);
 /* The same in reductions in the exchange space, and in the calls that hand long blocks around. */
 void faults_run_started(const char *transport, int n_ranks);
+/* The same where ranks take pieces of each other's rows. */
+void faults_run_rows(const char *transport, int n_ranks);
 /* The whole grid of calls, ranks as processes. */
 void faults_grid(const char *transport, int n_ranks);
 

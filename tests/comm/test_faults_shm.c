@@ -6,5 +6,6 @@ int main(void)
     for (int n = 2; n <= 4; n++)
         faults_grid("shm", n);
     faults_run("shm", 3);
+    faults_run_rows("shm", 3);
     return 0;
 }
