@@ -15,12 +15,16 @@
 #define ALIAS        4096               /* bytes between lines that fall together in L1 */
 #define DIRECT_MAX   48                 /* tiles that may read v where it lies */
 
-/* The run of k per pass, all of them about equal. */
+/* The run of k per pass, all of them about equal. Passes begin where chains of sums do
+ * (matmul_chain_body.h), so that how many there are changes no bit: which side is turned depends on
+ * the number of rows, and a sample's result must not depend on what stands beside it. */
 static int64_t k_block(int64_t k, bool turned, const gr_tile_isa *isa)
 {
     int64_t n_passes = gr_div_up(k, (int64_t)(turned ? K_MAX_TURNED : K_MAX) * isa->word);
 
-    return n_passes > 1 ? (int64_t)gr_round_up((size_t)gr_div_up(k, n_passes), 16) : k;
+    if (n_passes <= 1)
+        return k;
+    return (int64_t)gr_round_up((size_t)gr_div_up(k, n_passes), (size_t)GR_TILE_CHAIN);
 }
 
 /* v may be read where it lies when its neighbours are neighbours in memory, few tiles
