@@ -124,6 +124,7 @@ static gr_status open_files(gr_trainer *t)
         gr_trainer_note(t, "  '%s' was there from before and is removed.", stop);
     t->stop_path = stop;
     GR_TRY(gr_trainer_check_room(t));
+    GR_TRY(gr_trainer_go_back(t)); /* before records go */
     GR_TRY(write_config(t, config));
     t->is_trial = false;
     GR_TRY(gr_trainer_write_summary(t));
