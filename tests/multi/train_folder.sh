@@ -43,6 +43,16 @@ refused 0 "'one' holds a run that ended before its first checkpoint; it begins a
 [ "$(grep -c '"step": 1,' one/metrics.jsonl)" = 1 ] || fail "records of the dead run stayed"
 refused 2 "'one' holds a run already" --output_dir one "${small[@]}"
 
+# A folder in the place of a checkpoint is found before the first step, not at the first save.
+cp -r one taken
+rm taken/checkpoints/last.safetensors
+mkdir taken/checkpoints/last.safetensors
+refused 1 "'taken/checkpoints/last.safetensors' is a folder, in the place of a checkpoint .*; move it away" \
+    --resume taken --epochs 3
+! grep -q 'step 1/' out.log || fail "it trained before it found out"
+rmdir taken/checkpoints/last.safetensors
+refused 0 '^Done after' --resume taken --epochs 3
+
 # The same after a loss that is no number.
 refused 2 "the loss is .*nan" --output_dir nan "${small[@]}" --optim sgd --lr 1e6
 refused 0 "begins anew" --output_dir nan "${small[@]}"
