@@ -122,6 +122,8 @@ full_disk() {
     [ "$rc" = 1 ] || fail "exit code $rc on a full disk"
     grep -q 'saving step [0-9]*: .* bytes free, and 1 checkpoint needs .*--resume from step 4,' \
         disk.log || fail "no word of the full disk"
+    grep -q '^The last checkpoint is of step 4\. Go on with: .*gradus train shapes --resume disk/run$' disk.log ||
+        fail "no resume command on a full disk"
     rm disk/filler
     refused 0 'Resumed at step 4 from' --resume disk/run --max_steps 8
 }
