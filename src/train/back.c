@@ -38,17 +38,20 @@ static int64_t step_of(const char *path, gr_snapshot **texts)
     return step ? strtoll(step, NULL, 10) : -1;
 }
 
-int64_t gr_trainer_newest_step(const gr_trainer *t)
+int64_t gr_run_newest_step(const char *run)
 {
     int64_t newest = -1;
 
     for (size_t i = 0; i < N_SUFFIXES; i++) {
-        const char *path =
-            gr_arena_printf(t->arena, "%s/" GR_CKPT_FOLDER "/last%s", t->folder, suffixes[i]);
+        gr_text path = GR_TEXT_INIT;
         gr_snapshot *texts = NULL;
-        int64_t step = path ? step_of(path, &texts) : -1;
+        int64_t step = -1;
 
+        gr_text_addf(&path, "%s/" GR_CKPT_FOLDER "/last%s", run, suffixes[i]);
+        if (gr_text_status(&path) == GR_OK)
+            step = step_of(gr_text_str(&path), &texts);
         gr_snapshot_destroy(texts);
+        gr_text_fini(&path);
         newest = step > newest ? step : newest;
     }
     return newest;
@@ -145,7 +148,7 @@ gr_status gr_trainer_go_back(gr_trainer *t)
 
     if (!t->goes_on)
         return GR_OK;
-    newest = gr_trainer_newest_step(t);
+    newest = gr_run_newest_step(t->folder);
     if (newest > t->at)
         gr_text_addf(&said, "records after step %" PRId64 " are dropped", t->at);
     st = keep_best(t, &said);

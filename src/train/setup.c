@@ -11,6 +11,7 @@
 #include "base/streams.h"
 #include "comm/pg.h"
 #include "net/env.h"
+#include "train/checkpoint.h"
 #include "train/config/process.h"
 #include "train/config/request.h"
 #include "train/config/settings.h"
@@ -245,7 +246,7 @@ static void say_where_to_go_on(gr_trainer *t)
     if (!t->writer)
         return; /* it had not begun, or this is no rank that writes */
     gr_trainer_close_writer(t);
-    step = gr_trainer_newest_step(t);
+    step = gr_run_newest_step(t->folder);
     if (step < 0 || gr_job_ranks_from_env(&job) != GR_OK ||
         (most && strtol(most, NULL, 10) > job.restart))
         return;

@@ -194,8 +194,6 @@ bool gr_trainer_has_weights_only(const gr_trainer *t);
 /* back.c, rank 0: a run that goes on from below its newest step keeps the best model of a higher
  * one under another name, and says so. */
 gr_status gr_trainer_go_back(gr_trainer *t) GR_MUST_CHECK;
-/* back.c, rank 0: step of `last` in the run's folder, as far as it can be read; -1: none. */
-int64_t gr_trainer_newest_step(const gr_trainer *t);
 /* pretrained.c: collective. The second takes t->resumed, a model alone, which must be whole. */
 gr_status gr_trainer_take_pretrained(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_take_weights(gr_trainer *t) GR_MUST_CHECK;
