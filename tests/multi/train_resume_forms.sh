@@ -29,6 +29,11 @@ train file --resume file/checkpoints/last.safetensors
 train folder --resume folder/checkpoints/
 train last --output_dir last --resume last
 train auto --output_dir auto --resume auto
+! grep -q 'in the checkpoint)' run.log || fail "the learning rate is not another one"
+cp -r run rated
+train rated --resume rated --epochs 4 --lr 5e-5
+says rated '^  Learning rate: 5e-5 (was 2e-3 in the checkpoint)$'
+says rated '^epoch 4/4: last loss [0-9.]*, accuracy'
 [ ! -e runs ] || fail "--resume RUN/checkpoints began another run"
 for form in run file folder last auto; do
     says "$form" "Resumed at step 13 from $form/checkpoints/*last.safetensors"
