@@ -303,6 +303,7 @@ void gr_trainer_open_log(gr_trainer *t)
 /* A new checkpoint is written before an old one goes. */
 static gr_status check_free(const gr_trainer *t, uint64_t n_checkpoints, const char *advice)
 {
+    char room[GR_BYTES_TEXT], need[GR_BYTES_TEXT];
     struct statvfs about;
     uint64_t free_bytes, needed = n_checkpoints * t->checkpoint_bytes;
 
@@ -311,10 +312,9 @@ static gr_status check_free(const gr_trainer *t, uint64_t n_checkpoints, const c
     free_bytes = (uint64_t)about.f_bavail * about.f_frsize;
     if (free_bytes >= needed)
         return GR_OK;
-    return gr_fail(GR_ERR_IO,
-                   "'%s' has %" PRIu64 " bytes free, and %" PRIu64 " checkpoint%s %" PRIu64 "; %s",
-                   t->folder, free_bytes, n_checkpoints, n_checkpoints == 1 ? " needs" : "s need",
-                   needed, advice);
+    return gr_fail(GR_ERR_IO, "'%s' has %s free, and %" PRIu64 " checkpoint%s %s; %s", t->folder,
+                   gr_bytes_text(free_bytes, room), n_checkpoints,
+                   n_checkpoints == 1 ? " needs" : "s need", gr_bytes_text(needed, need), advice);
 }
 
 /* Before the state is fetched: nothing on the disk has been touched when this fails. */

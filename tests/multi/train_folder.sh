@@ -104,7 +104,7 @@ wait
 [ "$(cat own?.log | grep '^  Output:' | sort -u | wc -l)" = 6 ] || fail "runs share a new folder"
 
 # Room for what is kept and one more is asked for at the start.
-refused 1 "bytes free, and 1000002 checkpoints need" --output_dir room "${small[@]}" --keep 1000000
+refused 1 "has [0-9.]* [GT]iB free, and 1000002 checkpoints need [0-9.]* [GT]iB; make room" --output_dir room "${small[@]}" --keep 1000000
 
 # On a disk that fills up later, saving fails before it touches anything.
 full_disk() {
@@ -120,7 +120,7 @@ full_disk() {
     rc=0
     wait "$pid" || rc=$?
     [ "$rc" = 1 ] || fail "exit code $rc on a full disk"
-    grep -q 'saving step [0-9]*: .* bytes free, and 1 checkpoint needs .*--resume from step 4,' \
+    grep -q 'saving step [0-9]*: .* has [0-9.]* [KM]*i*B free, and 1 checkpoint needs [0-9.]* MiB; .*--resume from step 4,' \
         disk.log || fail "no word of the full disk"
     grep -q '^The last checkpoint is of step 4\. Go on with: .*gradus train shapes --resume disk/run$' disk.log ||
         fail "no resume command on a full disk"
