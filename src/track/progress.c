@@ -83,7 +83,7 @@ void gr_progress_flush(gr_progress *p)
         return;
     p->broken = true;
     if (error != EPIPE)
-        gr_log(TRAIN, WARN, "cannot write the run's output: %s; training goes on without it",
+        gr_log(TRAIN, WARN, "cannot write the run's output: %s; the run goes on without it",
                strerror(error));
 }
 

@@ -133,12 +133,22 @@ static void say_steps(gr_trainer *t)
     gr_text_fini(&first);
 }
 
+static void add_rate_before(const gr_train_options *o, gr_text *out)
+{
+    if (o->lr_before <= 0 || (o->lr_before <= o->lr && o->lr_before >= o->lr))
+        return;
+    gr_text_add(out, " (was ");
+    gr_rate_number(o->lr_before, 6, out);
+    gr_text_add(out, " in the checkpoint)");
+}
+
 static void say_plan(gr_trainer *t)
 {
     gr_text batch = GR_TEXT_INIT, rate = GR_TEXT_INIT, schedule = GR_TEXT_INIT;
 
     gr_rate_batch_text(&t->o, t->n_ranks, &batch);
     gr_rate_text(&t->o, t->n_ranks, &rate);
+    add_rate_before(&t->o, &rate);
     gr_trainer_say(t, "  Precision: %s", gr_step_precision(t->step));
     gr_trainer_say(t, "  Effective batch: %s", gr_text_str(&batch));
     gr_trainer_say(t, "  Learning rate: %s", gr_text_str(&rate));

@@ -49,6 +49,8 @@ gr_status gr_trainer_plan_run(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_run_of_file(gr_arena *arena, const char *file, const char **out) GR_MUST_CHECK;
 /* where.c: the folder of checkpoints holds a best model. */
 bool gr_run_has_best(const char *folder);
+/* back.c: step of `last` in the folder of a run, as its header tells; -1: none. */
+int64_t gr_run_newest_step(const char *run);
 /* folder.c: locks t->folder; GR_ERR_ARG when another run has it. */
 gr_status gr_trainer_lock_folder(gr_trainer *t) GR_MUST_CHECK;
 

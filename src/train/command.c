@@ -309,10 +309,13 @@ gr_status gr_command_choose(gr_command *c, int argc, char **argv, const gr_verb 
     if (is_flag && *wants_help)
         *verb = find_verb("train");
     else if (is_flag)
-        return verb_of_task(c, verb);
+        GR_TRY(verb_of_task(c, verb));
     else
         *verb = find_verb(word);
     if (!*verb)
         return unknown_command(c, word);
+    c->verb = (*verb)->name;
+    if (is_flag)
+        return GR_OK;
     return (*verb)->use & GR_VERB_TASK && !*wants_help ? check_task(c, *verb) : GR_OK;
 }

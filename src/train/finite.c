@@ -50,9 +50,9 @@ static gr_status end_run(gr_trainer *t, const char *what, int rank)
                  t->saved_at);
     return gr_fail(GR_ERR_ARG,
                    "the loss is %s at step %" PRId64
-                   " on rank %d; try %sa smaller --lr (now %g) or "
-                   "--clip_norm; 'gradus debug --nan' with the same options shows the first value "
-                   "that is not finite",
+                   " on rank %d; look for NaN in the data: 'gradus debug --nan' with the same "
+                   "options shows the first value that is not finite; then try %sa smaller --lr "
+                   "(now %g) or --clip_norm",
                    what, t->at, rank, where, t->o.lr);
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/log.h"
 #include "base/outfile.h"
+#include "ckpt/listing.h"
 #include "gradus/ckpt.h"
 
 #include <errno.h>
@@ -111,10 +112,35 @@ gr_status gr_trainer_lock_folder(gr_trainer *t)
 
 /* ---- claiming it ---- */
 
-/* A folder that looks writable may not be: read-only mounts, quotas, network file systems. */
-static gr_status prove_writable(gr_trainer *t)
+/* No file can take the place of a folder, and the first save is late to find out. */
+static gr_status prove_unobstructed(const gr_trainer *t)
 {
-    const char *path = path_in(t, ".probe");
+    const char *folder = path_in(t, GR_CKPT_FOLDER);
+    gr_ckpt_listing l;
+    gr_status st = folder ? gr_ckpt_list(&l, folder, false) : GR_ERR_NOMEM;
+
+    if (!folder)
+        return st;
+    for (int i = 0; i < l.n && st == GR_OK; i++) {
+        const char *path = gr_arena_printf(t->arena, "%s/%s", folder, l.entries[i].name);
+        struct stat about;
+
+        if (!path)
+            st = GR_ERR_NOMEM;
+        else if (lstat(path, &about) == 0 && S_ISDIR(about.st_mode))
+            st = gr_fail(GR_ERR_IO,
+                         "'%s' is a folder, in the place of a checkpoint that the run would write; "
+                         "move it away, or choose another --output_dir",
+                         path);
+    }
+    gr_ckpt_listing_fini(&l);
+    return st;
+}
+
+/* A folder that looks writable may not be: read-only mounts, quotas, network file systems. */
+static gr_status prove_writable(gr_trainer *t, const char *probe)
+{
+    const char *path = path_in(t, probe);
     gr_outfile *f;
 
     if (!path)
@@ -179,7 +205,9 @@ static gr_status claim_folder(gr_trainer *t)
             return GR_ERR_NOMEM;
     }
     GR_TRY(t->goes_on ? gr_trainer_lock_folder(t) : claim_new(t));
-    return gr_wrap(prove_writable(t), "the folder of the run");
+    GR_TRY(gr_wrap(prove_writable(t, ".probe"), "the folder of the run"));
+    GR_TRY(gr_wrap(prove_writable(t, GR_CKPT_FOLDER "/.probe"), "the folder of the checkpoints"));
+    return prove_unobstructed(t);
 }
 
 /* Rank 0's name for the folder, on all ranks (P41), whether its own run goes on, and whether the
@@ -275,6 +303,7 @@ void gr_trainer_open_log(gr_trainer *t)
 /* A new checkpoint is written before an old one goes. */
 static gr_status check_free(const gr_trainer *t, uint64_t n_checkpoints, const char *advice)
 {
+    char room[GR_BYTES_TEXT], need[GR_BYTES_TEXT];
     struct statvfs about;
     uint64_t free_bytes, needed = n_checkpoints * t->checkpoint_bytes;
 
@@ -283,10 +312,9 @@ static gr_status check_free(const gr_trainer *t, uint64_t n_checkpoints, const c
     free_bytes = (uint64_t)about.f_bavail * about.f_frsize;
     if (free_bytes >= needed)
         return GR_OK;
-    return gr_fail(GR_ERR_IO,
-                   "'%s' has %" PRIu64 " bytes free, and %" PRIu64 " checkpoint%s %" PRIu64 "; %s",
-                   t->folder, free_bytes, n_checkpoints, n_checkpoints == 1 ? " needs" : "s need",
-                   needed, advice);
+    return gr_fail(GR_ERR_IO, "'%s' has %s free, and %" PRIu64 " checkpoint%s %s; %s", t->folder,
+                   gr_bytes_text(free_bytes, room), n_checkpoints,
+                   n_checkpoints == 1 ? " needs" : "s need", gr_bytes_text(needed, need), advice);
 }
 
 /* Before the state is fetched: nothing on the disk has been touched when this fails. */

@@ -8,6 +8,7 @@
 #include "base/outfile.h"
 #include "gradus/ckpt.h"
 #include "gradus/settings.h"
+#include "train/checkpoint.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -60,7 +61,8 @@ static void list_recipes(const gr_command *c, gr_text *out)
 typedef struct run_state {
     bool is_run, is_active;
     int n_checkpoints;
-    int64_t step; /* of the last record; -1: none */
+    int64_t step;  /* of the last record; -1: none */
+    int64_t saved; /* step of the last checkpoint; -1: none that can be read */
 } run_state;
 
 /* The step of the last record. Every record begins with it. */
@@ -101,7 +103,10 @@ static gr_status look_at(const char *folder, const char *name, run_state *s)
     gr_text path = GR_TEXT_INIT;
     gr_status st;
 
-    *s = (run_state){ .step = -1 };
+    *s = (run_state){ .step = -1, .saved = -1 };
+    gr_text_addf(&path, "%s/%s", folder, name);
+    s->saved = gr_run_newest_step(gr_text_str(&path));
+    path.len = 0;
     gr_text_addf(&path, "%s/%s/config.yaml", folder, name);
     s->is_run = access(gr_text_str(&path), R_OK) == 0;
     path.len = 0;
@@ -118,14 +123,28 @@ static gr_status look_at(const char *folder, const char *name, run_state *s)
     return st;
 }
 
-static gr_status list_runs(const char *folder, bool asked, gr_text *out)
+/* What a resume would go on from, and what was seen after it. */
+static void add_step(gr_text *out, const run_state *s)
+{
+    if (s->saved >= 0 && s->step > s->saved)
+        gr_text_addf(out, "step %" PRId64 " (logged up to %" PRId64 "), ", s->saved, s->step);
+    else if (s->saved >= 0)
+        gr_text_addf(out, "step %" PRId64 ", ", s->saved);
+    else if (s->step >= 0)
+        gr_text_addf(out, "logged up to step %" PRId64 ", ", s->step);
+}
+
+/* is_named: the folder was, and so it must be there. */
+static gr_status list_runs(const char *folder, bool is_named, gr_text *out)
 {
     struct dirent **names = NULL;
     int n = scandir(folder, &names, NULL, alphasort), n_runs = 0;
     gr_status st = GR_OK;
 
-    if (n < 0 && !asked)
-        return GR_OK; /* there were none yet */
+    if (n < 0 && !is_named) {
+        gr_text_addf(out, "no runs in '%s'\n", folder);
+        return GR_OK;
+    }
     if (n < 0)
         return gr_fail(GR_ERR_IO, "list: cannot read folder '%s': %s", folder, strerror(errno));
     gr_text_addf(out, "Runs in %s:\n", folder);
@@ -136,8 +155,7 @@ static gr_status list_runs(const char *folder, bool asked, gr_text *out)
             st = look_at(folder, names[i]->d_name, &s);
         if (s.is_run) {
             gr_text_addf(out, "  %-32s ", names[i]->d_name);
-            if (s.step >= 0)
-                gr_text_addf(out, "step %" PRId64 ", ", s.step);
+            add_step(out, &s);
             gr_text_addf(out, "%d checkpoint%s%s\n", s.n_checkpoints, gr_plural(s.n_checkpoints),
                          s.is_active ? ", running" : "");
         }
@@ -171,5 +189,6 @@ void gr_list_help(gr_text *out)
 {
     gr_text_add(out, "usage: gradus list [recipes | runs [FOLDER]]\n\n"
                      "Recipes with the models they know, and the runs in a folder (" RUNS
-                     "): last step,\ncheckpoints, and whether a process is at work in it.\n");
+                     "): step of the last\ncheckpoint, what was logged after it, checkpoints, and "
+                     "whether a process is at work in it.\n");
 }

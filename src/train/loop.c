@@ -257,7 +257,7 @@ static gr_status evaluate(gr_trainer *t)
         return GR_OK;
     write_scores(t, epoch);
     if (!isnan(t->loss)) /* one that was owed comes before the first step */
-        gr_text_addf(&text, "loss %.4f, ", t->loss);
+        gr_text_addf(&text, "last loss %.4f, ", t->loss);
     gr_scores_text(t, &t->scores, &text);
     gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": %s%s", epoch, t->o.epochs, gr_text_str(&text),
                    t->is_best ? " (best)" : "");

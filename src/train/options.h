@@ -87,6 +87,7 @@ typedef struct gr_train_options {
 
     /* learning rate */
     double lr;
+    double lr_before;      /* of the checkpoint that is resumed; 0: none */
     int lr_scaling;        /* gr_lr_scaling */
     int64_t lr_base_batch; /* the rate is for this effective batch; 0: for one rank */
     int schedule;          /* gr_schedule_kind, or GR_SCHEDULE_PLATEAU */

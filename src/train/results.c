@@ -15,7 +15,9 @@ void gr_results_table(const gr_recipe_view *view, const gr_scores *s, gr_text *o
     for (int i = 0; i < view->n_metrics; i++) {
         const gr_metric_info *m = &view->metrics[i];
 
-        if (m->is_share)
+        if (m->is_share && isnan(s->values[i])) /* of nothing: no sample has that class */
+            gr_text_addf(out, "  %-*s -\n", WIDTH, m->name);
+        else if (m->is_share)
             gr_text_addf(out, "  %-*s %.2f%%\n", WIDTH, m->name, 100 * s->values[i]);
         else
             gr_text_addf(out, "  %-*s %.6g\n", WIDTH, m->name, s->values[i]);

@@ -197,8 +197,11 @@ gr_status gr_trainer_load(gr_trainer *t)
     if (st == GR_OK && t->resumed) {
         st = take_settings(t);
         t->told_all = st != GR_OK; /* every rank reads the same texts */
+        if (t->task != GR_TASK_TRAIN)
+            st = gr_wrap(st, "checkpoint");
     }
-    return gr_wrap(st, "resume");
+    /* Nothing is resumed by a test, and a file that cannot be read is named as it is. */
+    return t->task == GR_TASK_TRAIN ? gr_wrap(st, "resume") : st;
 }
 
 /* ---- the place ---- */

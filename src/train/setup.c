@@ -11,6 +11,7 @@
 #include "base/streams.h"
 #include "comm/pg.h"
 #include "net/env.h"
+#include "train/checkpoint.h"
 #include "train/config/process.h"
 #include "train/config/request.h"
 #include "train/config/settings.h"
@@ -124,6 +125,7 @@ static gr_status open_files(gr_trainer *t)
         gr_trainer_note(t, "  '%s' was there from before and is removed.", stop);
     t->stop_path = stop;
     GR_TRY(gr_trainer_check_room(t));
+    GR_TRY(gr_trainer_go_back(t)); /* before records go */
     GR_TRY(write_config(t, config));
     t->is_trial = false;
     GR_TRY(gr_trainer_write_summary(t));
@@ -232,6 +234,28 @@ static bool is_refusal(gr_status st)
            st == GR_ERR_PEER;
 }
 
+/* The last words of a run that failed, on rank 0, once the writer has ended: what is on the disk
+ * counts, not what was handed over. A launcher that starts the job again needs no advice. */
+static void say_where_to_go_on(gr_trainer *t)
+{
+    const char *most = getenv("TORCHELASTIC_MAX_RESTARTS");
+    gr_text command = GR_TEXT_INIT;
+    int64_t step;
+    gr_job job;
+
+    if (!t->writer)
+        return; /* it had not begun, or this is no rank that writes */
+    gr_trainer_close_writer(t);
+    step = gr_run_newest_step(t->folder);
+    if (step < 0 || gr_job_ranks_from_env(&job) != GR_OK ||
+        (most && strtol(most, NULL, 10) > job.restart))
+        return;
+    gr_trainer_resume_command(t, 0, &command);
+    gr_trainer_say(t, "The last checkpoint is of step %" PRId64 ". Go on with: %s", step,
+                   gr_text_str(&command));
+    gr_text_fini(&command);
+}
+
 gr_status gr_trainer_end(gr_trainer *t, gr_status st)
 {
     gr_error error;
@@ -244,6 +268,8 @@ gr_status gr_trainer_end(gr_trainer *t, gr_status st)
     if (st != GR_OK)
         gr_log_keep(gr_error_message());
     gr_error_take(&error, st); /* closing may fail in its turn and leave another text */
+    if (st != GR_OK && st != GR_ERR_STOPPED)
+        say_where_to_go_on(t);
     gr_trainer_close_track(t, st == GR_OK ? 0 : 1);
     if (t->is_trial && t->folder && is_refusal(st))
         gr_trainer_remove_trial(t);

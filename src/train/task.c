@@ -97,6 +97,33 @@ static const char *wanted(const gr_trainer *t)
     return *t->o.resume && strcmp(t->o.resume, "auto") != 0 ? t->o.resume : NULL;
 }
 
+/* "; the newest run is 'runs/...'", by its latest save; "" where there is none. */
+static const char *newest_run(const gr_trainer *t)
+{
+    DIR *d = opendir(GR_RUNS);
+    struct timespec newest = { 0 };
+    const char *text = "";
+
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const char *folder = gr_arena_printf(t->arena, GR_RUNS "/%s/" GR_CKPT_FOLDER, e->d_name);
+        const char *said =
+            gr_arena_printf(t->arena, "; the newest run is '" GR_RUNS "/%s'", e->d_name);
+        struct stat info;
+
+        if (e->d_name[0] == '.' || !folder || !said || gr_ckpt_count(folder) == 0 ||
+            stat(folder, &info) != 0)
+            continue;
+        if (info.st_mtim.tv_sec > newest.tv_sec ||
+            (info.st_mtim.tv_sec == newest.tv_sec && info.st_mtim.tv_nsec > newest.tv_nsec)) {
+            newest = info.st_mtim;
+            text = said;
+        }
+    }
+    if (d)
+        closedir(d);
+    return text;
+}
+
 /* Rank 0: t->source, and t->folder for the results. */
 static gr_status choose_checkpoint(gr_trainer *t)
 {
@@ -107,8 +134,10 @@ static gr_status choose_checkpoint(gr_trainer *t)
     if (word && !is_pick)
         return from_path(t, own, word);
     if (!own)
-        return gr_fail(GR_ERR_ARG, "say which model: --checkpoint FILE or RUN, or the run by "
-                                   "--output_dir or --run_id");
+        return gr_fail(GR_ERR_ARG,
+                       "say which model: --checkpoint FILE or RUN, or the run by --output_dir or "
+                       "--run_id%s",
+                       newest_run(t));
     return from_run(t, own, word);
 }
 

@@ -21,6 +21,7 @@ typedef struct gr_library {
 
 typedef struct gr_command {
     const char *program; /* argv[0]: shown commands begin with it */
+    const char *verb;    /* the command's name, for its messages; NULL: train */
     int argc;            /* the words after the command's name */
     char **argv;
     const gr_recipe *const *recipes; /* ends with NULL */

@@ -191,6 +191,9 @@ gr_status gr_trainer_restore(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_seed(const gr_trainer *t, uint64_t *out) GR_MUST_CHECK;
 /* resume.c: t->resumed is a model alone, without the state of training. */
 bool gr_trainer_has_weights_only(const gr_trainer *t);
+/* back.c, rank 0: a run that goes on from below its newest step keeps the best model of a higher
+ * one under another name, and says so. */
+gr_status gr_trainer_go_back(gr_trainer *t) GR_MUST_CHECK;
 /* pretrained.c: collective. The second takes t->resumed, a model alone, which must be whole. */
 gr_status gr_trainer_take_pretrained(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_take_weights(gr_trainer *t) GR_MUST_CHECK;

@@ -125,6 +125,16 @@ says export "part.pt: 4 tensors, 34186 elements"
 says list "^  shapes "
 says list "models: resnet18, "
 says list "^  one  *step 12, "
+# The step that is saved, and what a run that died had logged after it; a run that saved nothing.
+cp -r runs/one runs/two && cp -r runs/one runs/three && rm -r runs/three/checkpoints
+echo '{"step": 15, "loss": 1}' >>runs/two/metrics.jsonl
+"$gradus" list runs >list.log || fail "list runs"
+says list "^  two  *step 12 (logged up to 15), "
+says list "^  three  *logged up to step 12, 0 checkpoints$"
+rm -r runs/two runs/three
+mkdir none && (cd none && "$gradus" list runs) >list.log || fail "list without runs"
+says list "^no runs in 'runs'$"
+rmdir none
 ! "$gradus" export "$file" >export.log 2>&1 || fail "export without a name"
 ! "$gradus" export "$file" --output m.onnx >export.log 2>&1 || fail "export as onnx"
 says export "'m.onnx' has no ending that says what to write: --output FILE.safetensors, or .pt"

@@ -93,10 +93,10 @@ refused 2 "ranks differ in 'seed': rank 0 has '5', rank 1 has '6'" \
 
 # A loss that is no number ends the run on all ranks alike, in the step that has it: no record
 # comes here before the last step (P4).
-refused 2 "the loss is .*nan at step [1-9] on rank 0; try a smaller --lr" "$GR_BIN/gradrun" \
+refused 2 "the loss is .*nan at step [1-9] on rank 0; look for NaN in the data: 'gradus debug --nan' .*; then try a \
+smaller --lr" "$GR_BIN/gradrun" \
     --nproc-per-node 2 "$gradus" train shapes --output_dir nan "${small[@]}" --optim sgd --lr 1e6 \
     --n_train 4096 --log_every 1000
-grep -q "gradus debug --nan" out.txt || fail "no hint"
 
 # One sample that holds a NaN: the rank that has it is named. Where updates look at all gradients
 # first, the step changes nothing and the run goes on.
@@ -149,7 +149,13 @@ refused 0 "is used instead" "$gradus" train --resume ends --epochs 2
 for f in ends/checkpoints/*; do head -c 100 "$f" >cut.tmp && mv cut.tmp "$f"; done
 refused 1 "'ends/checkpoints': none of [0-9]* checkpoints can be read" "$gradus" train --resume ends
 refused 1 "none of [0-9]* checkpoints can be read" "$gradus" train --resume auto --output_dir ends
-refused 2 "'auto' does not tell the recipe: say it" "$gradus" train --resume auto --output_dir bare
+refused 2 "'auto' does not tell the recipe: say it, as in 'gradus train RECIPE'" "$gradus" train --resume auto \
+    --output_dir bare
+refused 2 "'best' does not tell the recipe: say it, as in 'gradus predict RECIPE'" "$gradus" predict --checkpoint best
+refused 2 "'best' does not tell the recipe: say it, as in 'gradus test RECIPE'" "$gradus" --task test --checkpoint best
+refused 1 "gradus: [a-z ]*: checkpoint folder 'ends/checkpoints': none of 1 checkpoints can be read" "$gradus" test shapes \
+    --checkpoint ends
+refused 2 "gradus: [a-z ]*: checkpoint: the run is of recipe 'shapes', not 'vision'" "$gradus" test vision --checkpoint padded
 
 # Ranks that were told different numbers: at once, not after a wait for one that never comes.
 port=$((20000 + RANDOM % 10000))

@@ -43,6 +43,16 @@ refused 0 "'one' holds a run that ended before its first checkpoint; it begins a
 [ "$(grep -c '"step": 1,' one/metrics.jsonl)" = 1 ] || fail "records of the dead run stayed"
 refused 2 "'one' holds a run already" --output_dir one "${small[@]}"
 
+# A folder in the place of a checkpoint is found before the first step, not at the first save.
+cp -r one taken
+rm taken/checkpoints/last.safetensors
+mkdir taken/checkpoints/last.safetensors
+refused 1 "'taken/checkpoints/last.safetensors' is a folder, in the place of a checkpoint .*; move it away" \
+    --resume taken --epochs 3
+! grep -q 'step 1/' out.log || fail "it trained before it found out"
+rmdir taken/checkpoints/last.safetensors
+refused 0 '^Done after' --resume taken --epochs 3
+
 # The same after a loss that is no number.
 refused 2 "the loss is .*nan" --output_dir nan "${small[@]}" --optim sgd --lr 1e6
 refused 0 "begins anew" --output_dir nan "${small[@]}"
@@ -94,7 +104,7 @@ wait
 [ "$(cat own?.log | grep '^  Output:' | sort -u | wc -l)" = 6 ] || fail "runs share a new folder"
 
 # Room for what is kept and one more is asked for at the start.
-refused 1 "bytes free, and 1000002 checkpoints need" --output_dir room "${small[@]}" --keep 1000000
+refused 1 "has [0-9.]* [GT]iB free, and 1000002 checkpoints need [0-9.]* [GT]iB; make room" --output_dir room "${small[@]}" --keep 1000000
 
 # On a disk that fills up later, saving fails before it touches anything.
 full_disk() {
@@ -110,8 +120,10 @@ full_disk() {
     rc=0
     wait "$pid" || rc=$?
     [ "$rc" = 1 ] || fail "exit code $rc on a full disk"
-    grep -q 'saving step [0-9]*: .* bytes free, and 1 checkpoint needs .*--resume from step 4,' \
+    grep -q 'saving step [0-9]*: .* has [0-9.]* [KM]*i*B free, and 1 checkpoint needs [0-9.]* MiB; .*--resume from step 4,' \
         disk.log || fail "no word of the full disk"
+    grep -q '^The last checkpoint is of step 4\. Go on with: .*gradus train shapes --resume disk/run$' disk.log ||
+        fail "no resume command on a full disk"
     rm disk/filler
     refused 0 'Resumed at step 4 from' --resume disk/run --max_steps 8
 }

@@ -25,6 +25,8 @@ whole all_closed
 train full >/dev/full 2>full.txt || fail "full disk"
 whole full
 [ "$(grep -c 'No space left' full.txt)" = 1 ] || fail "a full disk is not told once"
+"$gradus" check shapes --device cpu --n_train 64 --n_eval 8 >/dev/full 2>check.txt || fail "check on a full disk"
+grep -q "No space left on device; the run goes on without it" check.txt || fail "check: $(cat check.txt)"
 
 # Without pipefail: what counts is the trainer's own exit code.
 { train left 2>left.txt; echo $? >left.code; } | head -n 1 >head.txt

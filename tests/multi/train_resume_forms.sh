@@ -29,6 +29,11 @@ train file --resume file/checkpoints/last.safetensors
 train folder --resume folder/checkpoints/
 train last --output_dir last --resume last
 train auto --output_dir auto --resume auto
+! grep -q 'in the checkpoint)' run.log || fail "the learning rate is not another one"
+cp -r run rated
+train rated --resume rated --epochs 4 --lr 5e-5
+says rated '^  Learning rate: 5e-5 (was 2e-3 in the checkpoint)$'
+says rated '^epoch 4/4: last loss [0-9.]*, accuracy'
 [ ! -e runs ] || fail "--resume RUN/checkpoints began another run"
 for form in run file folder last auto; do
     says "$form" "Resumed at step 13 from $form/checkpoints/*last.safetensors"
@@ -38,6 +43,27 @@ done
 cp -r whole best
 train best --output_dir best --resume best --epochs 4
 says best 'from best/checkpoints/best_model.safetensors'
+
+# Back to an older checkpoint: the best model of a later step stays, under a name of its own and in
+# both formats, and one line says so; later starts say nothing.
+train back --output_dir back "${small[@]}" --save_every 6 --keep 0 --checkpoint_format both
+cp -r back/checkpoints kept
+grep -q '"step": 24' back/metrics.jsonl || fail "no record of step 24"
+train back --resume back/checkpoints/checkpoint_step_6.safetensors --max_steps 8
+says back '^  The run was at step 24: records after step 6 are dropped, best_model of step 24 (loss [0-9.]*) is kept as best_model_step_24$'
+for suffix in safetensors pt; do
+    cmp {kept,back/checkpoints}/best_model.$suffix >cmp.txt 2>&1 && fail "no new best model"
+    cmp kept/best_model.$suffix back/checkpoints/best_model_step_24.$suffix || fail "the best model was lost"
+done
+! grep -q '"step": 24' back/metrics.jsonl || fail "a record of step 24 stayed"
+train onward --resume back --max_steps 12
+! grep -q 'The run \(was\|had\)\|is kept as' onward.log || fail "a run that only goes on went back"
+train again --resume back --max_steps 24 # another way to step 24, and back again: both stay
+train again --resume back/checkpoints/checkpoint_step_6.safetensors --max_steps 8
+says again 'best_model of step 24 .* is kept as best_model_step_24_2$'
+cmp kept/best_model.pt back/checkpoints/best_model_step_24.pt || fail "the first best model was lost"
+train kept --output_dir newer --resume back/checkpoints/best_model_step_24.safetensors --epochs 4
+says kept 'Resumed at step 24 from'
 train fresh --output_dir fresh --resume auto "${small[@]}" --save_every 6 --save_epochs 1 --keep 0
 says fresh 'There is no checkpoint to resume from: the run begins'
 same whole fresh checkpoint_epoch_1.safetensors

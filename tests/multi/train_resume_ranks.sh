@@ -57,6 +57,7 @@ restart() { # LOG OPTION...
         --keep 4 --log_every 100 "${@:2}" >"$1.log" 2>&1 || fail "$1"
     says "$1" 'Restart 1: the run goes on from its newest checkpoint'
     says "$1" 'Resumed at step [0-9]* from .*/last.safetensors'
+    ! grep -q 'Go on with' "$1.log" || fail "$1: a command for what goes on unasked"
 }
 train 2 unkilled --output_dir unkilled "${small[@]}" --epochs 600 --max_steps 600 --val_interval 0 \
     --save_epochs 0 --save_every 6 --keep 4 --log_every 100

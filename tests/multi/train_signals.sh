@@ -98,6 +98,9 @@ wait "$pid" || rc=$?
 [ "$rc" = 137 ] || fail "exit code $rc after SIGKILL, expected 137"
 grep -q 'gradus: another rank failed: .*rank 1' killed.log || fail "rank 0 does not name rank 1"
 grep -q 'gradrun: rank 1 .*signal 9' killed.log || fail "gradrun does not name rank 1"
+grep -q '^The last checkpoint is of step [1-9][0-9]*\. Go on with: .*gradrun --nproc-per-node 2 .*gradus train shapes --resume killed$' \
+    killed.log || fail "no resume command after SIGKILL"
+[ "$(grep -c 'Go on with' killed.log)" = 1 ] || fail "the resume command is told twice"
 (launch killed --resume last --max_steps 400 --progress plain) || fail "resume after SIGKILL"
 cmp "whole/$last" "killed/$last" || fail "other bits after SIGKILL"
 

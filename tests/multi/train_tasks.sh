@@ -62,7 +62,11 @@ last() { sed -n 's/^Done after .*held-out samples: //p' "$1.log"; }
 [ -n "$(last bn)" ] && [ "$(last bn)" = "$(last bn_again)" ] || fail "$(last bn) is not $(last bn_again)"
 
 ! run none 1 test shapes || fail "no checkpoint named"
-says none "say which model: --checkpoint"
+says none "say which model: --checkpoint.* or --run_id$"
+mkdir -p runs && cp -r run runs/older && cp -r run runs/newer && touch -d '2001-02-03' runs/older/checkpoints
+! run newest 1 test shapes || fail "no checkpoint named, with runs"
+says newest "say which model: .*; the newest run is 'runs/newer'$"
+rm -r runs
 ! run gone 2 test shapes --checkpoint nowhere || fail "a checkpoint that is not there"
 says gone "cannot open 'nowhere'"
 

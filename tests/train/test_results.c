@@ -4,13 +4,14 @@
 #include "check.h"
 
 static const gr_metric_info metrics[] = { { .name = "accuracy", .is_share = true },
-                                          { .name = "iou/\"a\",b" } };
-static const gr_recipe_view view = { .metrics = metrics, .n_metrics = 2 };
+                                          { .name = "iou/\"a\",b" },
+                                          { .name = "absent", .is_share = true } };
+static const gr_recipe_view view = { .metrics = metrics, .n_metrics = 3 };
 
 static void check(void (*print)(const gr_recipe_view *, const gr_scores *, gr_text *),
                   const char *want)
 {
-    gr_scores s = { .loss = 0.5, .values = { 0.982, (double)NAN }, .n_samples = 101 };
+    gr_scores s = { .loss = 0.5, .values = { 0.982, (double)NAN, (double)NAN }, .n_samples = 101 };
     gr_text text = GR_TEXT_INIT;
 
     print(&view, &s, &text);
@@ -25,11 +26,12 @@ int main(void)
 {
     check(gr_results_table, "  loss                     0.5\n"
                             "  accuracy                 98.20%\n"
-                            "  iou/\"a\",b                nan\n");
+                            "  iou/\"a\",b                nan\n"
+                            "  absent                   -\n");
     check(gr_results_json, "{\"samples\": 101, \"loss\": 0.5, \"accuracy\": 0.98199999999999998, "
-                           "\"iou/\\\"a\\\",b\": null}\n");
+                           "\"iou/\\\"a\\\",b\": null, \"absent\": null}\n");
     check(gr_results_csv, "metric,value\nsamples,101\nloss,0.5\naccuracy,0.98199999999999998\n"
-                          "iou/_a__b,nan\n");
+                          "iou/_a__b,nan\nabsent,nan\n");
     /* A run in a folder that cannot be written: the test itself was no waste. */
     GR_CHECK_FAILS(gr_results_write(&view, &(gr_scores){ .n_samples = 1 }, "/proc/none"), GR_ERR_IO,
                    "results (--output names another folder): ");

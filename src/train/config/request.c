@@ -210,6 +210,14 @@ static gr_status knows_all(const gr_request *r, const gr_recipe *recipe, bool *o
     return st;
 }
 
+/* "train", and "debug --nan", which nobody says without. */
+static const char *verb_of(const gr_command *c)
+{
+    if (c->verb && strcmp(c->verb, "debug") == 0)
+        return "debug --nan";
+    return c->verb ? c->verb : "train";
+}
+
 /* wrong: what every recipe would refuse, such as a flag that nobody knows; or NULL. */
 static gr_status no_recipe(const gr_command *c, const char *file, const char *wrong)
 {
@@ -219,16 +227,15 @@ static gr_status no_recipe(const gr_command *c, const char *file, const char *wr
     for (int i = 0; c->recipes[i]; i++)
         gr_text_addf(&names, "%s%s", i ? ", " : "", c->recipes[i]->name);
     if (file && !wrong)
-        st =
-            gr_fail(GR_ERR_ARG,
-                    "'%s' does not say what to train: write 'recipe: NAME' in it, or 'gradus train "
-                    "NAME --config %s'; the recipes are %s",
-                    file, file, gr_text_str(&names));
+        st = gr_fail(GR_ERR_ARG,
+                     "'%s' does not say what to train: write 'recipe: NAME' in it, or 'gradus %s "
+                     "NAME --config %s'; the recipes are %s",
+                     file, verb_of(c), file, gr_text_str(&names));
     else
         st = gr_fail(GR_ERR_ARG,
                      "%s%ssay what to train: a recipe's name as the first word, as in 'gradus "
-                     "train NAME', or the key 'recipe' in the file; the recipes are %s",
-                     wrong ? wrong : "", wrong ? "; and " : "", gr_text_str(&names));
+                     "%s NAME', or the key 'recipe' in the file; the recipes are %s",
+                     wrong ? wrong : "", wrong ? "; and " : "", verb_of(c), gr_text_str(&names));
     gr_text_fini(&names);
     return st;
 }
@@ -272,9 +279,9 @@ static gr_status nobody_named(const gr_request *r, const gr_command *c, const gr
     if (why)
         return gr_fail(run_st, "%s", why);
     return gr_fail(GR_ERR_ARG,
-                   "'%s' does not tell the recipe: say it, as in 'gradus train RECIPE'; 'gradus "
+                   "'%s' does not tell the recipe: say it, as in 'gradus %s RECIPE'; 'gradus "
                    "list' shows the recipes",
-                   word);
+                   word, verb_of(c));
 }
 
 gr_status gr_request_recipe(const gr_request *r, const gr_command *c, const gr_recipe **out)
