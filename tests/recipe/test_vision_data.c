@@ -62,6 +62,42 @@ static void short_words(void)
     }
 }
 
+/* Without transforms a size of pictures is one to resize to, masks by the nearest pixel, in every
+ * split alike; with transforms these alone say what happens. */
+static void size_alone(void)
+{
+    static const recipe_options tasks[] = {
+        { .task = GR_TASK_TRAIN, .batch = 4, .optim = GR_OPTIM_INIT },
+        { .task = GR_TASK_TEST, .batch = 1 },
+        { .task = GR_TASK_PREDICT, .batch = 1 },
+    };
+    static const gr_split splits[] = { GR_SPLIT_VALID, GR_SPLIT_TEST, GR_SPLIT_PREDICT };
+    static const char *const of[] = { "train", "valid", "test" };
+    recipe_run r;
+
+    for (int i = 0; i < 12; i++) {
+        picture_write(picture_path("sized/%s/images/%d.png", of[i % 3], i), 24, 36, picture_ink, 0);
+        picture_write(picture_path("sized/%s/masks/%d.png", of[i % 3], i), 24, 36,
+                      picture_ink_class, 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        const int32_t *mask;
+
+        vision_open(&r, &tasks[i],
+                    "model: {name: unet, config: {num_classes: 2, base_channels: 2}}\n"
+                    "image_size: 48\n%sdataset: {root_dir: '%s/sized'}",
+                    i == 1 ? "transform: {}\n" : "", picture_root);
+        if (i == 0)
+            GR_CHECK_OK(vision_load(&r, GR_SPLIT_TRAIN, 0, 0));
+        GR_CHECK_OK(vision_load(&r, splits[i], 0, 0));
+        mask = r.mem[GR_FEED_TARGET];
+        GR_CHECK_EQ(((int32_t *)r.mem[GR_FEED_SIZE])[1], 36); /* as it was */
+        for (int p = 0; p < 48 * 48; p++)                     /* twice as high, a third wider */
+            GR_CHECK_EQ(mask[p], picture_ink_class(p / 48 / 2, (p % 48 * 2 + 1) * 36 / 96, 1));
+        recipe_close(&r);
+    }
+}
+
 /* Advice to pack is for files of pictures: not for what is packed, or drawn. */
 static void faster(void)
 {
@@ -430,6 +466,7 @@ int main(void)
 {
     pictures_begin();
     short_words();
+    size_alone();
     folders();
     faster();
     classes();

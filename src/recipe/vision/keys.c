@@ -12,7 +12,8 @@ const gr_key gr_vision_keys[GR_VISION_N_KEYS] = {
       .help = "the network, when model.name is torchvision or resnet" },
     { .name = "model.config.input_sizes",
       .kind = GR_KEY_TREE,
-      .help = "[channels, height, width] of the input; default: what the transforms or data say",
+      .help = "[channels, height, width] of the input, to which pictures are resized where there "
+              "is no transform; default: what the transforms or data say",
       .also = "model.config.input_size|model.config.image_size|image_size|img_size" },
     { .name = "model.config.n_channels",
       .kind = GR_KEY_INT,

@@ -179,6 +179,7 @@ static gr_status fill(gr_vision *v, const gr_recipe_config *config)
     v->mask_threshold = (int32_t)gr_settings_int(v->s, "dataset.mask_threshold");
     GR_TRY(make_lock(v));
     GR_TRY(gr_vision_model_read(&v->model, v->s));
+    v->size_given = v->model.height > 0;
     GR_TRY(gr_vision_classes_open(v));
     GR_TRY(gr_vision_data_open(v, config));
     GR_TRY(settle_size(v));

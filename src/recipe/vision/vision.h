@@ -213,6 +213,7 @@ struct gr_vision {
     const gr_settings *s; /* borrowed */
     const char *input;    /* borrowed: what to predict on; or NULL */
     gr_vision_model model;
+    bool size_given; /* its height and width are those of the settings */
     gr_vision_criterion criterion;
     gr_vision_metrics metrics;
     gr_vision_part parts[GR_N_SPLITS];
