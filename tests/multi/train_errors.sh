@@ -98,8 +98,8 @@ refused 2 "the loss is .*nan at step [1-9] on rank 0; try a smaller --lr" "$GR_B
     --n_train 4096 --log_every 1000
 grep -q "gradus debug --nan" out.txt || fail "no hint"
 
-# One sample that holds a NaN: the rank that has it is named. Where updates look at all gradients
-# first, the step changes nothing and the run goes on.
+# One sample that makes a NaN, by numbers so large that their sums are not finite: the rank that has
+# it is named. Where updates look at all gradients first, the step changes nothing and the run goes on.
 npy() { # TYPE SHAPE: the head of an .npy file
     printf '\x93NUMPY\x01\x00\x76\x00'
     printf '%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': $2, }"
@@ -108,7 +108,7 @@ npy() { # TYPE SHAPE: the head of an .npy file
 { npy '|u1' '(64,)' && printf '\x01' && head -c 63 /dev/zero; } >y.npy
 {
     npy '<f4' '(64, 4)' && head -c $((37 * 16)) /dev/zero
-    printf '\x00\x00\xc0\x7f' && head -c $((27 * 16 - 4)) /dev/zero
+    printf '\xff\xff\x7f\x7f%.0s' 1 2 3 4 && head -c $((26 * 16)) /dev/zero
 } >x.npy
 mlp=(train vision --device cpu --model.name mlp --dataset.name npy --dataset.train_path x.npy
     --dataset.train_labels y.npy --dataset.valid_path v.npy --dataset.valid_labels y.npy --batch_size 4
@@ -121,6 +121,18 @@ for ranks in 1 2 4; do
         "$GR_BIN/gradrun" --nproc-per-node "$ranks" "$gradus" "${mlp[@]}" --output_dir "on$ranks" \
         --clip_norm 1
 done
+
+# A sample that holds one is broken, as a file would be.
+{
+    npy '<f4' '(64, 4)' && head -c $((37 * 16 + 8)) /dev/zero
+    printf '\x00\x00\xc0\x7f' && head -c $((27 * 16 - 12)) /dev/zero
+} >x.npy
+refused 1 "training sample 37: 'x.npy\[37\]': its number at \[2\] is nan, which is not finite" \
+    "$gradus" "${mlp[@]}" --output_dir nan
+refused 1 "Data: 64 training samples, all looked at, 64 loaded, 1 broken" "$gradus" check "${mlp[@]:1}" \
+    --check_data all
+refused 0 "^1 of 64 training samples did not load: others took their place.$" "$gradus" "${mlp[@]}" \
+    --output_dir skips --on_bad_sample skip
 
 # The arrays of x.npy in one folder are whole: what to say instead of root_dir is said.
 mkdir whole && cp v.npy whole/images.npy && cp y.npy whole/labels.npy

@@ -424,6 +424,34 @@ static void write_npy(const char *path, const char *type, const char *shape, con
     GR_CHECK(fclose(f) == 0);
 }
 
+/* Numbers that are not finite are found before they are trained on, at their place in the file. */
+static void not_finite(void)
+{
+    static const char *const says[] = { "its number at [1, 2, 3] is nan, which is not finite",
+                                        "its number at [1, 2, 3] is inf, which is not finite",
+                                        "its number at [1, 2, 3] is -inf, which is not finite",
+                                        "its number at [1, 2, 3] is 1e+300, which is too large" };
+    const double bad[] = { (double)NAN, (double)INFINITY, -(double)INFINITY, 1e300 };
+    double x[5][3][4][5] = { { { { 0 } } } }; /* channels first */
+    int64_t label[5] = { 1, 0, 1, 0, 1 };
+    recipe_run r;
+
+    for (int i = 0; i < 4; i++)
+        x[i][1][2][3] = bad[i];
+    write_npy(picture_path("odd/x.npy"), "<f8", "5, 3, 4, 5", x, sizeof(x));
+    write_npy(picture_path("odd/y.npy"), "<i8", "5,", label, sizeof(label));
+    vision_open(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+                "model: {name: mlp}\ndataset: {name: npy, test_path: '%s/odd/x.npy', "
+                "test_labels: '%s/odd/y.npy'}",
+                picture_root, picture_root);
+    for (int i = 0; i < 4; i++) {
+        GR_CHECK_FAILS(vision_load(&r, GR_SPLIT_TEST, i, 0), GR_ERR_FORMAT, says[i]);
+        GR_CHECK(strstr(gr_error_message(), "'x.npy["));
+    }
+    GR_CHECK_OK(vision_load(&r, GR_SPLIT_TEST, 4, 0));
+    recipe_close(&r);
+}
+
 static void arrays(void)
 {
     float x[3][2][4][5]; /* no such channels: 2 */
@@ -476,5 +504,6 @@ int main(void)
     threads();
     drive();
     arrays();
+    not_finite();
     return 0;
 }
