@@ -98,6 +98,43 @@ static void size_alone(void)
     }
 }
 
+/* What a run says of its model and data, above all where nobody named them. */
+static void texts(void)
+{
+    char says[600];
+    recipe_run r;
+
+    vision_open(&r, &vision_training, "%s", "");
+    GR_CHECK_STR(r.view.model, "resnet18, 28 x 28 x 1, 10 classes");
+    GR_CHECK_STR(r.view.data, "drawn shapes (no --data_path is given)");
+    recipe_close(&r);
+    vision_open(&r, &vision_training,
+                "model: {name: unet, config: {num_classes: 1}}\n"
+                "image_size: 48\ndataset: {name: shapes}");
+    GR_CHECK_STR(r.view.model, "unet, 48 x 48 x 1, 2 classes by one logit");
+    GR_CHECK_STR(r.view.data, "drawn shapes");
+    recipe_close(&r);
+
+    vision_open(&r, &vision_training, "model: mlp\ndataset: {root_dir: '%s/classes'}",
+                picture_root);
+    snprintf(says, sizeof(says), "'%s/classes' (folder)", picture_root);
+    GR_CHECK_STR(r.view.data, says);
+    recipe_close(&r);
+    vision_open(&r, &vision_training,
+                "model: mlp\nimage_size: 12\ndataset: {train_path: '%s/classes/train'}",
+                picture_root);
+    GR_CHECK_STR(r.view.model, "mlp, 12 x 12 x 1, 2 classes");
+    snprintf(says, sizeof(says), "'%s/classes/train' (folder) resized to 12 x 12", picture_root);
+    GR_CHECK_STR(r.view.data, says);
+    recipe_close(&r);
+    vision_open(
+        &r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+        "model: {name: mlp, config: {num_classes: 2}}\ndataset: {test_path: '%s/classes/train'}",
+        picture_root);
+    GR_CHECK(!r.view.data); /* nothing is trained */
+    recipe_close(&r);
+}
+
 /* Advice to pack is for files of pictures: not for what is packed, or drawn. */
 static void faster(void)
 {
@@ -497,6 +534,7 @@ int main(void)
     size_alone();
     folders();
     faster();
+    texts();
     classes();
     weights();
     divisions();

@@ -100,7 +100,7 @@ static bool has_none(const gr_settings *s)
     return !t || (!gr_tree_text(t) && gr_tree_count(t) == 0);
 }
 
-/* size: height and width of pictures where there is no transform; NULL: as they are. */
+/* size: height and width to resize to, where there is no transform; NULL: none. */
 static gr_status make(gr_augment **out, const gr_settings *s, bool training, int32_t mask_fill,
                       const double *size)
 {
@@ -111,7 +111,7 @@ static gr_status make(gr_augment **out, const gr_settings *s, bool training, int
     l.op[0] = (gr_transform){ "MASK_FILL", l.numbers, 1 };
     if (train || valid)
         t = training ? train : valid;
-    if (size && has_none(s)) {
+    if (size) {
         l.op[l.n] = (gr_transform){ "RESIZE", size, 2 };
         l.at[l.n++] = t;
     } else if (t) {
@@ -140,11 +140,16 @@ gr_status gr_vision_transform_size(const gr_settings *s, int64_t *height, int64_
     return GR_OK;
 }
 
+bool gr_vision_resizes(const gr_vision *v)
+{
+    return v->size_given && has_none(v->s);
+}
+
 gr_status gr_vision_transform_open(gr_vision *v)
 {
     int32_t fill = v->criterion.ignore < 0 ? 0 : v->criterion.ignore;
     double given[2] = { (double)v->model.height, (double)v->model.width };
-    const double *size = v->size_given ? given : NULL;
+    const double *size = gr_vision_resizes(v) ? given : NULL;
 
     GR_TRY(make(&v->augment[0], v->s, true, fill, size));
     return make(&v->augment[1], v->s, false, fill, size);
