@@ -53,13 +53,9 @@ static gr_status find_format(const gr_vision *v, gr_format *out)
     const char *name = gr_settings_text(v->s, "dataset.name");
 
     *out = GR_FORMAT_AUTO;
-    if (!name || strcmp(name, "custom") == 0)
+    if (!name)
         return GR_OK;
-    if (strcmp(name, "mnist") == 0 || strcmp(name, "MNIST") == 0)
-        name = "idx";
-    if (gr_format_find(name, out) != GR_OK)
-        return gr_settings_fail(v->s, "dataset.name", "%s; or 'shapes'", gr_error_message());
-    return GR_OK;
+    return gr_format_find(strcmp(name, "mnist") == 0 ? "idx" : name, out);
 }
 
 typedef struct source {
