@@ -136,10 +136,26 @@ refused 0 "^1 of 64 training samples did not load: others took their place.$" "$
 
 # The arrays of x.npy in one folder are whole: what to say instead of root_dir is said.
 mkdir whole && cp v.npy whole/images.npy && cp y.npy whole/labels.npy
-refused 1 "'whole' are not divided: .*train_path" "$gradus" train vision --model.name mlp \
+refused 1 "'whole' are not divided: .*; to train on what is there, with a part set aside: --data_path 'whole'" "$gradus" train vision --model.name mlp \
     --dataset.root_dir whole --output_dir w
 refused 2 "it tells classes apart, and the data of dataset.train_path have none" "$gradus" train vision --model.name mlp \
     --dataset.train_path v.npy --output_dir w
+
+# Parts that are not there and files of any name: the flag that helps is named, and does.
+mkdir digits
+{ printf '\0\0\x08\x03\0\0\0\x40\0\0\0\x02\0\0\0\x02' && head -c 256 /dev/zero; } >digits/t10k-images-idx3-ubyte
+{ printf '\0\0\x08\x01\0\0\0\x40\x01' && head -c 63 /dev/zero; } >digits/t10k-labels-idx1-ubyte
+refused 1 "there is no 'train-images...' in 'digits'; to train on what is there, .*: --data_path 'digits'" \
+    "$gradus" train vision --model.name mlp --dataset.root_dir digits --output_dir w
+refused 0 "^Done" "$gradus" train vision --device cpu --model.name mlp --data_path digits --epochs 1 \
+    --output_dir digits1
+refused 1 "there is no file or folder 'nowhere'$" "$gradus" train vision --dataset.root_dir nowhere --output_dir w
+cp v.npy v.dat
+refused 1 "'v.dat' is no data file .*: say its format, list, csv, idx, .* or shards (--dataset.name)" \
+    "$gradus" train vision --model.name mlp --data_path v.dat --output_dir w
+refused 0 "^Done" "$gradus" train vision --device cpu --model.name mlp --data_path v.dat --dataset.name npy \
+    --dataset.train_labels y.npy --epochs 1 --output_dir dat1
+refused 1 "'/dev/null' is neither a file nor a folder" "$gradus" train vision --data_path /dev/null --output_dir w
 
 # A pipe in the place of a file is no file, and nobody waits for its other end.
 mkfifo pipe.yaml pipe.safetensors && mkdir -p pipes/{train,valid}/a && mkfifo pipes/{train,valid}/a/1.png
