@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Goes up whenever the structs below change; the trainer refuses another number. */
-#define GR_RECIPE_ABI 7
+#define GR_RECIPE_ABI 8
 
 #define GR_RECIPE_MAX_FEEDS   8
 #define GR_RECIPE_MAX_OUTPUTS 8
@@ -76,6 +76,8 @@ typedef struct gr_recipe_view {
     int n_found;
     const char *faster_loading; /* what the user can do about it, for the advice when loading takes
                                    long: "make the pictures smaller"; NULL: nothing */
+    const char *model, *data;   /* what is trained and on what, for the first lines of a run:
+                                   "resnet18, 32 x 32 x 3, 10 classes", "drawn shapes"; may be NULL */
 } gr_recipe_view;
 
 /* Which sample, and in which epoch: augmentation draws from (seed, epoch, index), so that it

@@ -253,10 +253,12 @@ static gr_status detect(resolver *r, gr_format *out)
     if (gr_is_file(path)) {
         *out = format_of_file(path);
         if (*out == GR_FORMAT_AUTO)
-            return gr_fail(GR_ERR_FORMAT,
-                           "'%s' is no data file that is known by its name; say its "
-                           "format",
-                           path);
+            return gr_fail(
+                GR_ERR_FORMAT,
+                "'%s' is no data file that is known by its name (.txt, .lst, .csv, .npy, "
+                ".grs, -ubyte, or .bin of CIFAR): say its format, "
+                "list, csv, idx, cifar10, cifar100, npy or shards",
+                path);
         return GR_OK;
     }
     /* What the part's folder holds decides, unless the whole has marks of its own. */
@@ -449,8 +451,7 @@ static gr_status resolve_npy(resolver *r, bool *found)
     if (!x && names && first_of(r, r->config->path, "", images, "", gr_is_file))
         gr_fail(
             GR_ERR_IO,
-            "the arrays in '%s' are not divided: there is no '%s_images.npy' and no folder '%s'; "
-            "name the whole folder as training data (train_path), a part is then set aside",
+            "the arrays in '%s' are not divided: there is no '%s_images.npy' and no folder '%s'",
             r->config->path, r->config->split, r->config->split);
     else if (!x)
         not_found("images.npy or data.npy", dir ? dir : r->config->path);
@@ -508,7 +509,12 @@ gr_status gr_dataset_resolve(gr_arena *a, const gr_dataset_config *config, gr_da
         return gr_fail(GR_ERR_ARG, "there is no part '%s'; parts are train, valid and test",
                        config->split);
     if (!gr_is_file(config->path) && !gr_is_folder(config->path)) {
-        gr_fail(GR_ERR_IO, "there is no file or folder '%s'", config->path);
+        struct stat info;
+
+        if (stat(config->path, &info) == 0) /* a pipe, a device */
+            gr_fail(GR_ERR_IO, "'%s' is neither a file nor a folder", config->path);
+        else
+            gr_fail(GR_ERR_IO, "there is no file or folder '%s'", config->path);
         return GR_OK;
     }
     if (config->format == GR_FORMAT_AUTO)

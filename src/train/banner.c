@@ -146,6 +146,8 @@ static void say_plan(gr_trainer *t)
 {
     gr_text batch = GR_TEXT_INIT, rate = GR_TEXT_INIT, schedule = GR_TEXT_INIT;
 
+    if (t->view.model)
+        gr_trainer_say(t, "  Model: %s", t->view.model);
     gr_rate_batch_text(&t->o, t->n_ranks, &batch);
     gr_rate_text(&t->o, t->n_ranks, &rate);
     add_rate_before(&t->o, &rate);
@@ -155,8 +157,9 @@ static void say_plan(gr_trainer *t)
     gr_trainer_say(t, "  Schedule: %s", schedule_text(t, &schedule));
     say_steps(t);
     gr_trainer_say(t,
-                   "  Data: %" PRId64 " training and %" PRId64 " evaluation samples, %d loader "
+                   "  Data: %s%s%" PRId64 " training and %" PRId64 " evaluation samples, %d loader "
                    "thread%s per rank, %" PRId64 " batch%s ahead",
+                   t->view.data ? t->view.data : "", t->view.data ? ", " : "",
                    t->size[GR_SPLIT_TRAIN], t->size[GR_SPLIT_VALID], t->n_workers,
                    gr_plural(t->n_workers), t->o.prefetch, t->o.prefetch == 1 ? "" : "es");
     gr_text_fini(&batch);

@@ -130,7 +130,12 @@ static void test_broken(void)
     gr_dataset *ds;
 
     refused(at("no/such/place"), GR_ERR_IO, "no file or folder 'no/such/place'");
+    refused(at("/dev/null"), GR_ERR_IO, "'/dev/null' is neither a file nor a folder");
     data_put_text("empty/readme.md", "nothing");
+    refused(at("empty/readme.md"), GR_ERR_FORMAT,
+            "'empty/readme.md' is no data file that is known by its name (.txt, .lst, .csv, .npy, "
+            ".grs, -ubyte, or .bin of CIFAR): say its format, list, csv, idx, cifar10, cifar100, "
+            "npy or shards");
     refused(at("empty"), GR_ERR_FORMAT, "nothing in the folder");
     data_put_image("bad/one/1.png", 2, 2, 1, 1);
     data_put_text("bad/two/readme.md", "nothing");

@@ -98,8 +98,8 @@ smaller --lr" "$GR_BIN/gradrun" \
     --nproc-per-node 2 "$gradus" train shapes --output_dir nan "${small[@]}" --optim sgd --lr 1e6 \
     --n_train 4096 --log_every 1000
 
-# One sample that holds a NaN: the rank that has it is named. Where updates look at all gradients
-# first, the step changes nothing and the run goes on.
+# One sample that makes a NaN, by numbers so large that their sums are not finite: the rank that has
+# it is named. Where updates look at all gradients first, the step changes nothing and the run goes on.
 npy() { # TYPE SHAPE: the head of an .npy file
     printf '\x93NUMPY\x01\x00\x76\x00'
     printf '%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': $2, }"
@@ -108,7 +108,7 @@ npy() { # TYPE SHAPE: the head of an .npy file
 { npy '|u1' '(64,)' && printf '\x01' && head -c 63 /dev/zero; } >y.npy
 {
     npy '<f4' '(64, 4)' && head -c $((37 * 16)) /dev/zero
-    printf '\x00\x00\xc0\x7f' && head -c $((27 * 16 - 4)) /dev/zero
+    printf '\xff\xff\x7f\x7f%.0s' 1 2 3 4 && head -c $((26 * 16)) /dev/zero
 } >x.npy
 mlp=(train vision --device cpu --model.name mlp --dataset.name npy --dataset.train_path x.npy
     --dataset.train_labels y.npy --dataset.valid_path v.npy --dataset.valid_labels y.npy --batch_size 4
@@ -122,12 +122,40 @@ for ranks in 1 2 4; do
         --clip_norm 1
 done
 
+# A sample that holds one is broken, as a file would be.
+{
+    npy '<f4' '(64, 4)' && head -c $((37 * 16 + 8)) /dev/zero
+    printf '\x00\x00\xc0\x7f' && head -c $((27 * 16 - 12)) /dev/zero
+} >x.npy
+refused 1 "training sample 37: 'x.npy\[37\]': its number at \[2\] is nan, which is not finite" \
+    "$gradus" "${mlp[@]}" --output_dir nan
+refused 1 "Data: 64 training samples, all looked at, 64 loaded, 1 broken" "$gradus" check "${mlp[@]:1}" \
+    --check_data all
+refused 0 "^1 of 64 training samples did not load: others took their place.$" "$gradus" "${mlp[@]}" \
+    --output_dir skips --on_bad_sample skip
+
 # The arrays of x.npy in one folder are whole: what to say instead of root_dir is said.
 mkdir whole && cp v.npy whole/images.npy && cp y.npy whole/labels.npy
-refused 1 "'whole' are not divided: .*train_path" "$gradus" train vision --model.name mlp \
+refused 1 "'whole' are not divided: .*; to train on what is there, with a part set aside: --data_path 'whole'" "$gradus" train vision --model.name mlp \
     --dataset.root_dir whole --output_dir w
 refused 2 "it tells classes apart, and the data of dataset.train_path have none" "$gradus" train vision --model.name mlp \
     --dataset.train_path v.npy --output_dir w
+
+# Parts that are not there and files of any name: the flag that helps is named, and does.
+mkdir digits
+{ printf '\0\0\x08\x03\0\0\0\x40\0\0\0\x02\0\0\0\x02' && head -c 256 /dev/zero; } >digits/t10k-images-idx3-ubyte
+{ printf '\0\0\x08\x01\0\0\0\x40\x01' && head -c 63 /dev/zero; } >digits/t10k-labels-idx1-ubyte
+refused 1 "there is no 'train-images...' in 'digits'; to train on what is there, .*: --data_path 'digits'" \
+    "$gradus" train vision --model.name mlp --dataset.root_dir digits --output_dir w
+refused 0 "^Done" "$gradus" train vision --device cpu --model.name mlp --data_path digits --epochs 1 \
+    --output_dir digits1
+refused 1 "there is no file or folder 'nowhere'$" "$gradus" train vision --dataset.root_dir nowhere --output_dir w
+cp v.npy v.dat
+refused 1 "'v.dat' is no data file .*: say its format, list, csv, idx, .* or shards (--dataset.name)" \
+    "$gradus" train vision --model.name mlp --data_path v.dat --output_dir w
+refused 0 "^Done" "$gradus" train vision --device cpu --model.name mlp --data_path v.dat --dataset.name npy \
+    --dataset.train_labels y.npy --epochs 1 --output_dir dat1
+refused 1 "'/dev/null' is neither a file nor a folder" "$gradus" train vision --data_path /dev/null --output_dir w
 
 # A pipe in the place of a file is no file, and nobody waits for its other end.
 mkfifo pipe.yaml pipe.safetensors && mkdir -p pipes/{train,valid}/a && mkfifo pipes/{train,valid}/a/1.png

@@ -13,19 +13,19 @@ run() { # NAME RANKS WORD...
 }
 says() { grep -q -- "$2" "$1.log" || fail "$1: no '$2'"; }
 
-run train 2 train shapes --device cpu --n_train 2000 --n_eval 100 --epochs 2 --output_dir run \
+run train 2 train shapes --device cpu --n_train 2000 --n_eval 403 --epochs 2 --output_dir run \
     --ema_decay 0.9 --grad_accumulation_steps 2 --seed 3 || fail train
 
 for ranks in 1 2 3 4; do
     run "test$ranks" "$ranks" test shapes --checkpoint run --output "t$ranks" || fail "test on $ranks"
-    says "test$ranks" "^Test of run/checkpoints/best_model.safetensors on 4000 samples:"
-    grep -q '"samples": 4000, ' "t$ranks/test_metrics.json" || fail "samples on $ranks"
+    says "test$ranks" "^Test of run/checkpoints/best_model.safetensors on 403 samples:"
+    grep -q '"samples": 403, ' "t$ranks/test_metrics.json" || fail "samples on $ranks"
     [ "$(grep '^accuracy,' "t$ranks/test_metrics.csv")" = "$(grep '^accuracy,' t1/test_metrics.csv)" ] ||
         fail "other accuracy on $ranks ranks"
     run "predict$ranks" "$ranks" predict shapes --checkpoint run --output "p$ranks" || fail "predict on $ranks"
     cmp "p1/predictions.csv" "p$ranks/predictions.csv" || fail "other predictions on $ranks ranks"
 done
-[ "$(wc -l <p1/predictions.csv)" = 4001 ] || fail "not a line per sample"
+[ "$(wc -l <p1/predictions.csv)" = 404 ] || fail "not a line per sample"
 cut -d, -f1 p1/predictions.csv | tail -n +2 | sort -nc || fail "not in order"
 
 # Beside the run by default; by task; last instead of best.

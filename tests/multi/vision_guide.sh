@@ -21,6 +21,8 @@ says train2.txt '^Training setup:$'
 says train2.txt '^  Distributed: True$'
 says train2.txt '^  World size: 2$'
 says train2.txt '^  Rank: 0, Local rank: 0$'
+says train2.txt '^  Model: resnet18, 32 x 32 x 3, 3 classes$'
+says train2.txt '^  Data: drawn shapes, 128 training and 48 evaluation samples, '
 says train2.txt 'accuracy [0-9.]+%'
 [ -d runs/ddp_example ] || fail "no folder of the run"
 

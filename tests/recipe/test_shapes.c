@@ -108,6 +108,12 @@ static void test_recipe(void)
     GR_CHECK_NEAR(value, 0.5, 0);
     r->destroy(user);
     r->destroy(NULL);
+
+    config.n_valid = 7; /* of test and prediction, too: all of them are drawn */
+    GR_CHECK_OK(r->create(&user, &config));
+    for (int split = GR_SPLIT_VALID; split < GR_N_SPLITS; split++)
+        GR_CHECK_EQ(r->size(user, (gr_split)split), 7);
+    r->destroy(user);
 }
 
 int main(void)

@@ -78,6 +78,10 @@ static void refused(void)
           "'RESIZE'?" },
         { "transform:\n  TO_TENSOR:\n  HFLIPP: 0.5\n", ":3: 'transform': transform 2, 'HFLIPP'" },
         { "dataset: {name: pictures}", "dataset.name" },
+        { "dataset: {name: mnits}",
+          "'mnits' is none of shapes|folder|images|pairs|drive|list|csv|idx|"
+          "mnist|cifar10|cifar100|npy|shards|auto; did you mean 'mnist'?" },
+        { "dataset: {name: Shape}", "did you mean 'shapes'?" },
         { "dataset: {name: folder}", "no training data are named" },
     };
 

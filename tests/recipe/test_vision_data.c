@@ -62,6 +62,79 @@ static void short_words(void)
     }
 }
 
+/* Without transforms a size of pictures is one to resize to, masks by the nearest pixel, in every
+ * split alike; with transforms these alone say what happens. */
+static void size_alone(void)
+{
+    static const recipe_options tasks[] = {
+        { .task = GR_TASK_TRAIN, .batch = 4, .optim = GR_OPTIM_INIT },
+        { .task = GR_TASK_TEST, .batch = 1 },
+        { .task = GR_TASK_PREDICT, .batch = 1 },
+    };
+    static const gr_split splits[] = { GR_SPLIT_VALID, GR_SPLIT_TEST, GR_SPLIT_PREDICT };
+    static const char *const of[] = { "train", "valid", "test" };
+    recipe_run r;
+
+    for (int i = 0; i < 12; i++) {
+        picture_write(picture_path("sized/%s/images/%d.png", of[i % 3], i), 24, 36, picture_ink, 0);
+        picture_write(picture_path("sized/%s/masks/%d.png", of[i % 3], i), 24, 36,
+                      picture_ink_class, 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        const int32_t *mask;
+
+        vision_open(&r, &tasks[i],
+                    "model: {name: unet, config: {num_classes: 2, base_channels: 2}}\n"
+                    "image_size: 48\n%sdataset: {root_dir: '%s/sized'}",
+                    i == 1 ? "transform: {}\n" : "", picture_root);
+        if (i == 0)
+            GR_CHECK_OK(vision_load(&r, GR_SPLIT_TRAIN, 0, 0));
+        GR_CHECK_OK(vision_load(&r, splits[i], 0, 0));
+        mask = r.mem[GR_FEED_TARGET];
+        GR_CHECK_EQ(((int32_t *)r.mem[GR_FEED_SIZE])[1], 36); /* as it was */
+        for (int p = 0; p < 48 * 48; p++)                     /* twice as high, a third wider */
+            GR_CHECK_EQ(mask[p], picture_ink_class(p / 48 / 2, (p % 48 * 2 + 1) * 36 / 96, 1));
+        recipe_close(&r);
+    }
+}
+
+/* What a run says of its model and data, above all where nobody named them. */
+static void texts(void)
+{
+    char says[600];
+    recipe_run r;
+
+    vision_open(&r, &vision_training, "%s", "");
+    GR_CHECK_STR(r.view.model, "resnet18, 28 x 28 x 1, 10 classes");
+    GR_CHECK_STR(r.view.data, "drawn shapes (no --data_path is given)");
+    recipe_close(&r);
+    vision_open(&r, &vision_training,
+                "model: {name: unet, config: {num_classes: 1}}\n"
+                "image_size: 48\ndataset: {name: shapes}");
+    GR_CHECK_STR(r.view.model, "unet, 48 x 48 x 1, 2 classes by one logit");
+    GR_CHECK_STR(r.view.data, "drawn shapes");
+    recipe_close(&r);
+
+    vision_open(&r, &vision_training, "model: mlp\ndataset: {root_dir: '%s/classes'}",
+                picture_root);
+    snprintf(says, sizeof(says), "'%s/classes' (folder)", picture_root);
+    GR_CHECK_STR(r.view.data, says);
+    recipe_close(&r);
+    vision_open(&r, &vision_training,
+                "model: mlp\nimage_size: 12\ndataset: {train_path: '%s/classes/train'}",
+                picture_root);
+    GR_CHECK_STR(r.view.model, "mlp, 12 x 12 x 1, 2 classes");
+    snprintf(says, sizeof(says), "'%s/classes/train' (folder) resized to 12 x 12", picture_root);
+    GR_CHECK_STR(r.view.data, says);
+    recipe_close(&r);
+    vision_open(
+        &r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+        "model: {name: mlp, config: {num_classes: 2}}\ndataset: {test_path: '%s/classes/train'}",
+        picture_root);
+    GR_CHECK(!r.view.data); /* nothing is trained */
+    recipe_close(&r);
+}
+
 /* Advice to pack is for files of pictures: not for what is packed, or drawn. */
 static void faster(void)
 {
@@ -388,6 +461,34 @@ static void write_npy(const char *path, const char *type, const char *shape, con
     GR_CHECK(fclose(f) == 0);
 }
 
+/* Numbers that are not finite are found before they are trained on, at their place in the file. */
+static void not_finite(void)
+{
+    static const char *const says[] = { "its number at [1, 2, 3] is nan, which is not finite",
+                                        "its number at [1, 2, 3] is inf, which is not finite",
+                                        "its number at [1, 2, 3] is -inf, which is not finite",
+                                        "its number at [1, 2, 3] is 1e+300, which is too large" };
+    const double bad[] = { (double)NAN, (double)INFINITY, -(double)INFINITY, 1e300 };
+    double x[5][3][4][5] = { { { { 0 } } } }; /* channels first */
+    int64_t label[5] = { 1, 0, 1, 0, 1 };
+    recipe_run r;
+
+    for (int i = 0; i < 4; i++)
+        x[i][1][2][3] = bad[i];
+    write_npy(picture_path("odd/x.npy"), "<f8", "5, 3, 4, 5", x, sizeof(x));
+    write_npy(picture_path("odd/y.npy"), "<i8", "5,", label, sizeof(label));
+    vision_open(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+                "model: {name: mlp}\ndataset: {name: npy, test_path: '%s/odd/x.npy', "
+                "test_labels: '%s/odd/y.npy'}",
+                picture_root, picture_root);
+    for (int i = 0; i < 4; i++) {
+        GR_CHECK_FAILS(vision_load(&r, GR_SPLIT_TEST, i, 0), GR_ERR_FORMAT, says[i]);
+        GR_CHECK(strstr(gr_error_message(), "'x.npy["));
+    }
+    GR_CHECK_OK(vision_load(&r, GR_SPLIT_TEST, 4, 0));
+    recipe_close(&r);
+}
+
 static void arrays(void)
 {
     float x[3][2][4][5]; /* no such channels: 2 */
@@ -430,8 +531,10 @@ int main(void)
 {
     pictures_begin();
     short_words();
+    size_alone();
     folders();
     faster();
+    texts();
     classes();
     weights();
     divisions();
@@ -439,5 +542,6 @@ int main(void)
     threads();
     drive();
     arrays();
+    not_finite();
     return 0;
 }

@@ -141,14 +141,33 @@ static void bad_masks(void)
     GR_CHECK_OK(vision_load(&r, GR_SPLIT_TEST, 0, 0));
     GR_CHECK_EQ(((int32_t *)r.mem[GR_FEED_TARGET])[10 * PICTURE_SIDE + 7], 7);
     recipe_close(&r);
+}
+
+/* Sizes that the network does not take, with a flag that helps. */
+static void bad_sizes(void)
+{
+    recipe_run r;
 
     picture_write(picture_path("small/a/y.png"), 9, 9, picture_ink, 0);
+    picture_write(picture_path("small/a/z.png"), 9, 10, picture_ink, 0);
     vision_open(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
                 "model: {name: mlp, config: {num_classes: 2, input_sizes: [1, 8, 8]}}\n"
+                "transform: {HFLIP: 0.5}\ndataset: {name: folder, test_path: '%s/small'}",
+                picture_root);
+    GR_CHECK_FAILS(vision_load(&r, GR_SPLIT_TEST, 0, 0), GR_ERR_FORMAT,
+                   "9 x 9 after the transforms, but the network takes 8 x 8; give a RESIZE or CROP "
+                   "that leaves that, as --transform '{RESIZE: [8, 8]}' does");
+    GR_CHECK(strstr(gr_error_message(), "y.png"));
+    recipe_close(&r);
+
+    vision_open(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
+                "model: {name: mlp, config: {num_classes: 2}}\n"
                 "dataset: {name: folder, test_path: '%s/small'}",
                 picture_root);
-    GR_CHECK_FAILS(vision_load(&r, GR_SPLIT_TEST, 0, 0), GR_ERR_FORMAT, "9 x 9");
-    GR_CHECK(strstr(gr_error_message(), "y.png"));
+    GR_CHECK_OK(vision_load(&r, GR_SPLIT_TEST, 0, 0));
+    GR_CHECK_FAILS(vision_load(&r, GR_SPLIT_TEST, 1, 0), GR_ERR_FORMAT,
+                   "it is 9 x 10, but the network takes 9 x 9, the size of the first picture; give "
+                   "all pictures one size with --image_size 9 or --transform '{RESIZE: [9, 9]}'");
     recipe_close(&r);
 }
 
@@ -173,6 +192,7 @@ int main(void)
     broken_first();
     other_kind();
     bad_masks();
+    bad_sizes();
     white_masks();
     return 0;
 }

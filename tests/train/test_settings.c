@@ -176,6 +176,7 @@ static void test_wrong(void)
         { "model:\n  drop:\n", "a.yaml:2: 'model.drop': has no value" },
         { "model:\n  pool: maybe\n", "'maybe' is neither 'true' nor 'false'" },
         { "model:\n  name: vgg\n", "a.yaml:2: 'model.name': 'vgg' is none of resnet18|unet|mlp" },
+        { "model:\n  name: resnt18\n", "is none of resnet18|unet|mlp; did you mean 'resnet18'?" },
         { "model: mlp\n", "a.yaml:1: 'model: mlp': 'model' is a group of settings" },
         { "sizes: [1, x]\n", "a.yaml:1: 'sizes': 'x' is no whole number" },
         { "sizes: [1, 0]\n", "'0' is not between 1 and 4096" },

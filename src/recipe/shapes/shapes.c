@@ -28,10 +28,9 @@ static gr_status shapes_create(void **user, const gr_recipe_config *config)
         return gr_fail(GR_ERR_NOMEM, "no memory for the recipe");
     for (int split = 0; split < GR_N_SPLITS; split++) {
         d->key[split] = config->seed * GR_N_SPLITS + (uint64_t)split;
-        d->size[split] = N_OTHER;
+        d->size[split] = config->n_valid ? config->n_valid : N_OTHER;
     }
     d->size[GR_SPLIT_TRAIN] = config->n_train ? config->n_train : N_TRAIN;
-    d->size[GR_SPLIT_VALID] = config->n_valid ? config->n_valid : N_OTHER;
     *user = d;
     return GR_OK;
 }

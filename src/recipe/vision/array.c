@@ -1,11 +1,14 @@
 /*
  * Arrays of numbers that are no pictures (.npy of floats, say): a sample is taken as it is,
  * turned into [height, width, channels] if its channels come first. Transforms are for
- * pictures and do not touch it.
+ * pictures and do not touch it. A number that is not finite makes a sample a broken one: a single
+ * one would make nan of the whole network.
  */
 #include "recipe/vision/vision.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 bool gr_vision_is_array(const gr_dataset *set)
@@ -67,6 +70,56 @@ static gr_status number_at(const void *mem, gr_dtype dtype, int64_t i, float *ou
                    gr_dtype_name(dtype));
 }
 
+/* The place of number i in a sample, as numpy writes it: "[3, 4]". */
+static const char *place_text(const gr_shape *s, int64_t i, char text[GR_SHAPE_TEXT])
+{
+    gr_shape at = *s;
+
+    for (int k = s->n_dims - 1; k >= 0; k--) {
+        at.dim[k] = i % s->dim[k];
+        i /= s->dim[k];
+    }
+    return gr_shape_text(&at, text, GR_SHAPE_TEXT);
+}
+
+/* Bits and not isfinite(), so that the compiler makes vectors of it: all samples pass here. */
+static bool all_finite(const float *x, int64_t n)
+{
+    const uint32_t exponent = 0x7f800000;
+    uint32_t bad = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &x[i], sizeof(bits));
+        bad |= (uint32_t)((bits & exponent) == exponent);
+    }
+    return !bad;
+}
+
+/* As they are stored, so that the message has the place in the file. */
+static gr_status not_finite(const void *from, gr_dtype dtype, const gr_shape *shape)
+{
+    char text[GR_SHAPE_TEXT];
+    int64_t at = 0;
+    float x = 0;
+
+    for (int64_t i = 0; i < gr_shape_count(shape); i++) {
+        GR_TRY(number_at(from, dtype, i, &x));
+        at = i;
+        if (!isfinite(x))
+            break;
+    }
+    if (dtype == GR_F64 && isfinite(((const double *)from)[at]))
+        return gr_fail(GR_ERR_FORMAT, "its number at %s is %g, which is too large for f32",
+                       place_text(shape, at, text), ((const double *)from)[at]);
+    return gr_fail(GR_ERR_FORMAT, "its number at %s is %s, which is not finite",
+                   place_text(shape, at, text),
+                   isnan(x) ? "nan"
+                   : x > 0  ? "inf"
+                            : "-inf");
+}
+
 gr_status gr_vision_load_array(const gr_vision *v, const gr_sample *sample, float *to)
 {
     const gr_vision_model *m = &v->model;
@@ -87,5 +140,7 @@ gr_status gr_vision_load_array(const gr_vision *v, const gr_sample *sample, floa
         for (int64_t c = 0; c < m->channels; c++)
             GR_TRY(number_at(from, dtype, first ? c * plane + i : i * m->channels + c,
                              &to[i * m->channels + c]));
+    if (!all_finite(to, plane * m->channels))
+        return not_finite(from, dtype, &shape);
     return GR_OK;
 }

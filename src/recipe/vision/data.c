@@ -53,13 +53,9 @@ static gr_status find_format(const gr_vision *v, gr_format *out)
     const char *name = gr_settings_text(v->s, "dataset.name");
 
     *out = GR_FORMAT_AUTO;
-    if (!name || strcmp(name, "custom") == 0)
+    if (!name)
         return GR_OK;
-    if (strcmp(name, "mnist") == 0 || strcmp(name, "MNIST") == 0)
-        name = "idx";
-    if (gr_format_find(name, out) != GR_OK)
-        return gr_settings_fail(v->s, "dataset.name", "%s; or 'shapes'", gr_error_message());
-    return GR_OK;
+    return gr_format_find(strcmp(name, "mnist") == 0 ? "idx" : name, out);
 }
 
 typedef struct source {
@@ -99,6 +95,26 @@ static gr_status no_path(const gr_vision *v, const source *from, gr_split split)
                             words[split], from->path_key, from->path_key);
 }
 
+/* After data did not open: says the flag that would help, if there is one. */
+static gr_status advise(const gr_dataset_config *c, gr_split split, gr_status st)
+{
+    gr_dataset_config undivided = *c;
+    gr_dataset *whole;
+    char why[2048];
+    bool has = true;
+
+    snprintf(why, sizeof(why), "%s", gr_error_message());
+    if (split != GR_SPLIT_PREDICT && c->format == GR_FORMAT_AUTO && strstr(why, "say its format"))
+        return gr_fail(st, "%s (--dataset.name)", why);
+    undivided.split = NULL;
+    if (split != GR_SPLIT_TRAIN || !c->split || gr_dataset_has(c, &has) != GR_OK || has ||
+        gr_dataset_open(&whole, &undivided) != GR_OK)
+        return gr_fail(st, "%s", why);
+    gr_dataset_destroy(whole);
+    return gr_fail(st, "%s; to train on what is there, with a part set aside: --data_path '%s'",
+                   why, c->path);
+}
+
 /* Opens the part's own path, or its part of the root. */
 static gr_status open_whole(gr_vision *v, gr_split split, const gr_dataset *classes_of)
 {
@@ -127,6 +143,8 @@ static gr_status open_whole(gr_vision *v, gr_split split, const gr_dataset *clas
     if (classes_of && !gr_vision_segments(&v->model) && gr_dataset_n_classes(classes_of) > 0)
         c.classes_of = classes_of;
     st = gr_dataset_open(&v->parts[split].whole, &c);
+    if (st == GR_ERR_IO || st == GR_ERR_FORMAT)
+        st = advise(&c, split, st);
 
 done:
     free(at);

@@ -12,7 +12,8 @@ const gr_key gr_vision_keys[GR_VISION_N_KEYS] = {
       .help = "the network, when model.name is torchvision or resnet" },
     { .name = "model.config.input_sizes",
       .kind = GR_KEY_TREE,
-      .help = "[channels, height, width] of the input; default: what the transforms or data say",
+      .help = "[channels, height, width] of the input, to which pictures are resized where there "
+              "is no transform; default: what the transforms or data say",
       .also = "model.config.input_size|model.config.image_size|image_size|img_size" },
     { .name = "model.config.n_channels",
       .kind = GR_KEY_INT,
@@ -78,9 +79,10 @@ const gr_key gr_vision_keys[GR_VISION_N_KEYS] = {
       .max = 0.999999,
       .help = "least probability of yes" },
     { .name = "dataset.name",
-      .kind = GR_KEY_TEXT,
-      .help = "shapes (drawn), folder, pairs, drive, list, csv, idx or mnist, cifar10, cifar100, "
-              "npy, shards; default: by looking" },
+      .kind = GR_KEY_CHOICE,
+      .choices = "shapes|folder|images|pairs|drive|list|csv|idx|mnist|cifar10|cifar100|npy|shards|"
+                 "auto=custom",
+      .help = "the data's format; shapes: drawn; default: by looking" },
     { .name = "dataset.root_dir",
       .kind = GR_KEY_TEXT,
       .help = "folder of all parts; other paths are relative to it",

@@ -45,6 +45,7 @@ static gr_status find_net(gr_vision_model *m, const gr_settings *s)
         if (strcmp(nets[i].name, name) == 0) {
             m->net = nets[i].net;
             m->depth = nets[i].depth;
+            m->name = nets[i].name;
             return GR_OK;
         }
     return gr_settings_fail(s, key,

@@ -3,7 +3,8 @@
  * order in which they are applied, either for all splits or apart below `train` and `valid`.
  * gradus/augment.h has the operations; here the settings become its list. A mask goes through
  * the same geometry as its picture, by the same numbers (P42); what padding adds to a mask
- * is ignored.
+ * is ignored. Without any `transform:` an image_size that is given means a RESIZE to it: what else
+ * could be meant by pictures of another size?
  */
 #include "recipe/vision/vision.h"
 
@@ -92,7 +93,16 @@ static gr_status refuse(const gr_settings *s, const list *l, bool training)
     return gr_settings_fail(s, "transform", "%s", gr_error_message());
 }
 
-static gr_status make(gr_augment **out, const gr_settings *s, bool training, int32_t mask_fill)
+static bool has_none(const gr_settings *s)
+{
+    const gr_tree *t = gr_settings_tree(s, "transform");
+
+    return !t || (!gr_tree_text(t) && gr_tree_count(t) == 0);
+}
+
+/* size: height and width to resize to, where there is no transform; NULL: none. */
+static gr_status make(gr_augment **out, const gr_settings *s, bool training, int32_t mask_fill,
+                      const double *size)
 {
     const gr_tree *t = gr_settings_tree(s, "transform");
     const gr_tree *train = gr_tree_get(t, "train"), *valid = gr_tree_get(t, "valid");
@@ -101,8 +111,12 @@ static gr_status make(gr_augment **out, const gr_settings *s, bool training, int
     l.op[0] = (gr_transform){ "MASK_FILL", l.numbers, 1 };
     if (train || valid)
         t = training ? train : valid;
-    if (t)
+    if (size) {
+        l.op[l.n] = (gr_transform){ "RESIZE", size, 2 };
+        l.at[l.n++] = t;
+    } else if (t) {
         GR_TRY(add_all(&l, t));
+    }
     /* First without the filling, so that messages count as the file does. */
     if (gr_augment_create(out, l.op + 1, l.n - 1, !training) != GR_OK)
         return refuse(s, &l, training);
@@ -117,7 +131,7 @@ gr_status gr_vision_transform_size(const gr_settings *s, int64_t *height, int64_
     gr_augment *a;
     int h = 0, w = 0;
 
-    GR_TRY(make(&a, s, false, 0));
+    GR_TRY(make(&a, s, false, 0, NULL));
     if (!gr_augment_size(a, &h, &w))
         h = w = 0;
     gr_augment_destroy(a);
@@ -126,18 +140,44 @@ gr_status gr_vision_transform_size(const gr_settings *s, int64_t *height, int64_
     return GR_OK;
 }
 
+bool gr_vision_resizes(const gr_vision *v)
+{
+    return v->size_given && has_none(v->s);
+}
+
 gr_status gr_vision_transform_open(gr_vision *v)
 {
     int32_t fill = v->criterion.ignore < 0 ? 0 : v->criterion.ignore;
+    double given[2] = { (double)v->model.height, (double)v->model.width };
+    const double *size = gr_vision_resizes(v) ? given : NULL;
 
-    GR_TRY(make(&v->augment[0], v->s, true, fill));
-    return make(&v->augment[1], v->s, false, fill);
+    GR_TRY(make(&v->augment[0], v->s, true, fill, size));
+    return make(&v->augment[1], v->s, false, fill, size);
 }
 
 void gr_vision_transform_close(gr_vision *v)
 {
     gr_augment_destroy(v->augment[0]);
     gr_augment_destroy(v->augment[1]);
+}
+
+/* Without transforms it is the first picture that says the size. */
+static gr_status wrong_size(const gr_vision *v, const gr_image *is)
+{
+    int64_t height = v->model.height, width = v->model.width;
+
+    if (has_none(v->s))
+        return gr_fail(GR_ERR_FORMAT,
+                       "it is %d x %d, but the network takes %" PRId64 " x %" PRId64
+                       ", the size of the first picture; give all pictures one size with "
+                       "--image_size %" PRId64 " or --transform '{RESIZE: [%" PRId64 ", %" PRId64
+                       "]}'",
+                       is->height, is->width, height, width, height, height, width);
+    return gr_fail(GR_ERR_FORMAT,
+                   "it is %d x %d after the transforms, but the network takes %" PRId64
+                   " x %" PRId64 "; give a RESIZE or CROP that leaves that, as --transform "
+                   "'{RESIZE: [%" PRId64 ", %" PRId64 "]}' does, or another image_size",
+                   is->height, is->width, height, width, height, width);
 }
 
 gr_status gr_vision_transform(const gr_vision *v, const gr_sample *sample, gr_vision_scratch *s,
@@ -150,10 +190,6 @@ gr_status gr_vision_transform(const gr_vision *v, const gr_sample *sample, gr_vi
 
     GR_TRY(gr_augment_apply(a, key, &s->image, masks, has_mask));
     if (s->image.height != height || s->image.width != width)
-        return gr_fail(GR_ERR_FORMAT,
-                       "it is %d x %d after the transforms, but the network takes %" PRId64
-                       " x %" PRId64
-                       "; give a RESIZE or CROP that leaves that, or another image_size",
-                       s->image.height, s->image.width, height, width);
+        return wrong_size(v, &s->image);
     return gr_augment_to_f32(a, &s->image, to);
 }

@@ -170,6 +170,28 @@ static void settle_ignored(gr_vision *v)
     v->criterion.ignore = one ? 255 : v->mask_ignore;
 }
 
+/* What is trained and on what, for who gave neither or a file that says both. */
+static void set_texts(gr_vision *v)
+{
+    const gr_vision_model *m = &v->model;
+    const gr_vision_part *p = &v->parts[GR_SPLIT_TRAIN];
+    char resized[64] = "";
+
+    snprintf(v->model_text, sizeof(v->model_text),
+             "%s, %" PRId64 " x %" PRId64 " x %" PRId64 ", %d classes%s", m->name, m->height,
+             m->width, m->channels, v->n_classes, m->n_out == 1 ? " by one logit" : "");
+    if (gr_vision_resizes(v) && !p->is_array)
+        snprintf(resized, sizeof(resized), " resized to %" PRId64 " x %" PRId64, m->height,
+                 m->width);
+    if (p->is_drawn)
+        snprintf(v->data_text, sizeof(v->data_text), "drawn shapes%s",
+                 gr_settings_given(v->s, "dataset.name") ? "" : " (no --data_path is given)");
+    else if (p->set)
+        snprintf(v->data_text, sizeof(v->data_text), "'%.*s' (%s)%s", GR_DATASET_NAME - 1,
+                 gr_settings_text(v->s, gr_vision_path_key(v, GR_SPLIT_TRAIN)),
+                 gr_format_name(gr_dataset_format(p->set)), resized);
+}
+
 static gr_status fill(gr_vision *v, const gr_recipe_config *config)
 {
     v->s = config->settings;
@@ -179,6 +201,7 @@ static gr_status fill(gr_vision *v, const gr_recipe_config *config)
     v->mask_threshold = (int32_t)gr_settings_int(v->s, "dataset.mask_threshold");
     GR_TRY(make_lock(v));
     GR_TRY(gr_vision_model_read(&v->model, v->s));
+    v->size_given = v->model.height > 0;
     GR_TRY(gr_vision_classes_open(v));
     GR_TRY(gr_vision_data_open(v, config));
     GR_TRY(settle_size(v));
@@ -193,6 +216,7 @@ static gr_status fill(gr_vision *v, const gr_recipe_config *config)
     GR_TRY(gr_vision_check_names(v));
     GR_TRY(gr_vision_find(v));
     set_fields(v);
+    set_texts(v);
     return GR_OK;
 }
 
@@ -226,7 +250,9 @@ static gr_status vision_describe(const void *user, gr_recipe_view *out)
                              .predict_header = v->header,
                              .found = v->found,
                              .n_found = v->n_found,
-                             .faster_loading = gr_vision_faster(v) };
+                             .faster_loading = gr_vision_faster(v),
+                             .model = v->model_text,
+                             .data = *v->data_text ? v->data_text : NULL };
     return GR_OK;
 }
 

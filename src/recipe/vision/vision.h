@@ -37,6 +37,7 @@ typedef enum gr_vision_net { GR_NET_RESNET, GR_NET_UNET, GR_NET_MLP } gr_vision_
 
 typedef struct gr_vision_model {
     gr_vision_net net;
+    const char *name;                /* static */
     int depth;                       /* ResNet */
     int64_t height, width, channels; /* of its input */
     int n_out;                       /* logits; 1: yes or no */
@@ -195,6 +196,8 @@ gr_status gr_vision_load_array(const gr_vision *v, const gr_sample *sample,
 /* The height and width that `transform:` leaves; 0 and 0 when it does not say. */
 gr_status gr_vision_transform_size(const gr_settings *s, int64_t *height,
                                    int64_t *width) GR_MUST_CHECK;
+/* Pictures of another size are resized: image_size is given, and no transform. */
+bool gr_vision_resizes(const gr_vision *v);
 gr_status gr_vision_transform_open(gr_vision *v) GR_MUST_CHECK;
 void gr_vision_transform_close(gr_vision *v);
 /* The picture of the scratch as f32 [height, width, channels], its mask (if any) alike. */
@@ -213,6 +216,7 @@ struct gr_vision {
     const gr_settings *s; /* borrowed */
     const char *input;    /* borrowed: what to predict on; or NULL */
     gr_vision_model model;
+    bool size_given; /* its height and width are those of the settings */
     gr_vision_criterion criterion;
     gr_vision_metrics metrics;
     gr_vision_part parts[GR_N_SPLITS];
@@ -228,7 +232,8 @@ struct gr_vision {
     gr_found found[3];
     char *found_text[3]; /* owned: their values */
     int n_found;
-    char *header;     /* of predictions.csv */
+    char model_text[96], data_text[GR_DATASET_NAME + 128]; /* for the first lines of a run */
+    char *header;                                          /* of predictions.csv */
     bool is_numbered; /* names of masks begin with the sample's number */
     gr_field feeds[3], outputs[3];
     int n_feeds, n_outputs;

@@ -1,8 +1,12 @@
 /* Lists of words, and names: finding and comparing. */
 #include "train/config/choice.h"
 
+#include "base/option.h"
+
 #include <ctype.h>
 #include <string.h>
+
+#define MAX_OFFERED 32
 
 bool gr_same_name_n(const char *a, const char *b, size_t n_b)
 {
@@ -77,13 +81,36 @@ void gr_choice_print(const char *choices, gr_text *out)
     }
 }
 
+/* Other words for the same are offered, too; choices beyond the room are not. Returns what lies in
+ * `room`, or NULL. */
+static const char *nearest_choice(const char *choices, const char *word, char room[512])
+{
+    const char *names[MAX_OFFERED + 1] = { NULL };
+    char *rest = room;
+
+    if (strlen(choices) >= 512)
+        return NULL;
+    memcpy(room, choices, strlen(choices) + 1);
+    for (int n = 0; n < MAX_OFFERED && *rest; n++) {
+        char *end = rest + strcspn(rest, "|=");
+
+        names[n] = rest;
+        rest = *end ? end + 1 : end;
+        *end = '\0';
+    }
+    return gr_nearest(word, names);
+}
+
 gr_status gr_choice_fail(const char *choices, const char *word)
 {
     gr_text shown = GR_TEXT_INIT;
+    char room[512];
+    const char *near = nearest_choice(choices, word, room);
     gr_status st;
 
     gr_choice_print(choices, &shown);
-    st = gr_fail(GR_ERR_ARG, "'%.200s' is none of %s", word, gr_text_str(&shown));
+    st = gr_fail(GR_ERR_ARG, "'%.200s' is none of %s%s%s%s", word, gr_text_str(&shown),
+                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     gr_text_fini(&shown);
     return st;
 }
