@@ -138,7 +138,7 @@ typedef struct gr_pg_factory {
 } gr_pg_factory;
 
 /* For messages of waits that took too long. */
-#define GR_TIMEOUT_HINT "GR_TIMEOUT=SECONDS allows more"
+#define GR_TIMEOUT_HINT "--timeout or GR_TIMEOUT (seconds) allows more"
 
 /* For whom a rank waited that was itself stopped until its time was over. */
 #define GR_NOBODY_TEXT "nobody: the others have come, and this process was stopped or had no core"

@@ -56,7 +56,9 @@ static gr_status run_rounds(gr_agent *a, gr_store_server *server, gr_place *p,
         gr_round r = { 0 };
         gr_status st = run_round(a, p, &r);
         const worker *root = st == GR_OK ? gr_report_root(r.workers, a->config->n_local) : NULL;
-        bool again = root && p->restart < a->config->max_restarts && !gr_agent_must_stop(a);
+        /* Who asks the ranks to stop wants no restart, though the launcher was not asked. */
+        bool again = root && gr_report_blame(root) != GR_BLAME_STOP &&
+                     p->restart < a->config->max_restarts && !gr_agent_must_stop(a);
 
         if (again)
             st = announce(a, p, &r, gr_backoff_next(&pauses, gr_now_ns() - r.start_ns));

@@ -35,9 +35,9 @@ const char *gr_config_variable(const char *name)
 
 /* ---- how many ---- */
 
-static gr_status read_hosts(gr_launch_config *c, const char *text)
+static gr_status read_hosts(gr_launch_config *c, const gr_run_options *o)
 {
-    const char *at = text;
+    const char *text = o->nnodes, *at = text;
     bool ok = gr_config_take(&at, 1, &c->min_hosts);
 
     c->max_hosts = c->min_hosts;
@@ -47,9 +47,8 @@ static gr_status read_hosts(gr_launch_config *c, const char *text)
     }
     if (!ok || *at || c->min_hosts > c->max_hosts)
         return gr_fail(GR_ERR_ARG,
-                       "option '--nnodes': '%s' is neither a number of hosts nor MIN:MAX with "
-                       "0 < MIN <= MAX",
-                       text);
+                       "%s: '%s' is neither a number of hosts nor MIN:MAX with 0 < MIN <= MAX",
+                       gr_run_options_nnodes_name(o), text);
     return GR_OK;
 }
 
@@ -83,23 +82,21 @@ static int count_gpus(const char *gpu_ids)
     return strcmp(visible, "-1") == 0 ? 0 : count_words(visible);
 }
 
-static gr_status read_ranks(gr_launch_config *c, const char *text)
+static gr_status read_ranks(gr_launch_config *c, const gr_run_options *o)
 {
-    const char *at = text;
+    const char *text = o->nproc, *at = text;
     int gpus = count_gpus(c->gpu_ids);
 
     if (strcmp(text, "gpu") == 0 && gpus == 0)
-        return gr_fail(GR_ERR_ARG, "option '--nproc-per-node': there is no GPU here to count; "
-                                   "'cpu' counts cores");
+        return gr_fail(GR_ERR_ARG, "%s: there is no GPU here to count; 'cpu' counts cores",
+                       gr_run_options_nproc_name(o));
     if (strcmp(text, "gpu") == 0 || (strcmp(text, "auto") == 0 && gpus > 0)) {
         c->n_local = gpus;
     } else if (strcmp(text, "cpu") == 0 || strcmp(text, "auto") == 0) {
         c->n_local = gr_cpu_count();
     } else if (!gr_config_take(&at, 1, &c->n_local) || *at || c->n_local > GR_MAX_RANKS) {
-        return gr_fail(GR_ERR_ARG,
-                       "option '--nproc-per-node': '%s' is none of auto, gpu, cpu and a number "
-                       "from 1 to %d",
-                       text, GR_MAX_RANKS);
+        return gr_fail(GR_ERR_ARG, "%s: '%s' is none of auto, gpu, cpu and a number from 1 to %d",
+                       gr_run_options_nproc_name(o), text, GR_MAX_RANKS);
     }
     return GR_OK;
 }
@@ -319,8 +316,8 @@ gr_status gr_launch_config_make(gr_launch_config *c, const gr_run_options *o, bo
         GR_TRY(gr_wrap(gr_port_range_parse(&c->ports, o->port_range), "option '--port-range'"));
     else
         GR_TRY(gr_port_range_from_env(&c->ports));
-    GR_TRY(read_hosts(c, o->nnodes));
-    GR_TRY(read_ranks(c, o->nproc));
+    GR_TRY(read_hosts(c, o));
+    GR_TRY(read_ranks(c, o));
     GR_TRY(gr_config_read_meeting(c, o));
     GR_TRY(read_output(c, o));
     GR_TRY(read_signals(c, o->signals));

@@ -110,6 +110,7 @@ gr_status gr_environ_init(gr_environ *e, const gr_launch_config *c, const gr_pla
     if (!getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING"))
         GR_TRY(put(e, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"));
     GR_TRY(put(e, "GR_JOB_TOKEN", p->token));
+    GR_TRY(put(e, "GR_LAUNCHER", "gradrun"));
     if (c->gpu_ids)
         GR_TRY(put(e, "CUDA_VISIBLE_DEVICES", c->gpu_ids));
     GR_TRY(put_ports(e, c));

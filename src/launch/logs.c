@@ -32,20 +32,35 @@ static bool has_output(const gr_launch_config *c)
     return false;
 }
 
+/* A new folder below `place`; its name is in `temporary`, which is empty after a failure. */
+static gr_status make_below(gr_logs *l, const char *place)
+{
+    gr_status st = GR_OK;
+
+    gr_text_addf(&l->temporary, "%s/gradrun_XXXXXX", place);
+    GR_TRY(gr_text_status(&l->temporary));
+    if (!mkdtemp(l->temporary.str)) {
+        st = gr_fail(GR_ERR_IO, "cannot make a folder '%s': %s; set TMPDIR or --log-dir",
+                     l->temporary.str, strerror(errno));
+        gr_text_fini(&l->temporary);
+        l->temporary = (gr_text)GR_TEXT_INIT;
+    }
+    return st;
+}
+
+/* A TMPDIR of another host (sbatch hands on the environment) is no reason not to start: nobody
+ * asked for these files. */
 static gr_status make_temporary(gr_logs *l, const gr_launch_config *c)
 {
     const char *tmp = getenv("TMPDIR");
+    bool has_place = tmp && *tmp && strcmp(tmp, "/tmp") != 0;
+    gr_status st = make_below(l, has_place ? tmp : "/tmp");
 
-    gr_text_addf(&l->temporary, "%s/gradrun_XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    GR_TRY(gr_text_status(&l->temporary));
-    if (!mkdtemp(l->temporary.str)) {
-        gr_status st = gr_fail(GR_ERR_IO, "cannot make a folder '%s': %s; set TMPDIR or --log-dir",
-                               l->temporary.str, strerror(errno));
-
-        gr_text_fini(&l->temporary);
-        l->temporary = (gr_text)GR_TEXT_INIT;
-        return st;
+    if (st == GR_ERR_IO && has_place) {
+        gr_log(LAUNCH, WARN, "%s; /tmp is taken", gr_error_message());
+        st = make_below(l, "/tmp");
     }
+    GR_TRY(st);
     gr_text_addf(&l->folder, "%s/%s_run", l->temporary.str, c->run_id);
     if (has_output(c)) { /* who sends output into files wants to read them afterwards */
         gr_text_fini(&l->temporary);

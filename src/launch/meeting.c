@@ -345,7 +345,9 @@ static void decide(gr_hub *h)
 {
     gr_text verdict = GR_TEXT_INIT;
     bool elastic = h->config->min_hosts < h->config->max_hosts;
-    bool ended_well = h->phase == GR_RUN && !gr_meeting_root(h) && h->lost.len == 0;
+    const gr_peer *root = gr_meeting_root(h);
+    bool ended_well = h->phase == GR_RUN && !root && h->lost.len == 0;
+    bool was_stopped = root && root->blame == GR_BLAME_STOP && h->lost.len == 0;
     bool regroups = elastic && (h->is_regrouping || h->lost.len > 0);
     int code;
 
@@ -353,7 +355,8 @@ static void decide(gr_hub *h)
         if (h->peers[i]->in_round && !h->peers[i]->has_ended)
             return;
     code = gr_meeting_verdict(h, &verdict);
-    if (h->stop_signal != 0 || ended_well || (!regroups && h->restart == h->config->max_restarts))
+    if (h->stop_signal != 0 || ended_well || was_stopped ||
+        (!regroups && h->restart == h->config->max_restarts))
         finish(h, code, gr_text_str(&verdict));
     else
         go_on(h, gr_text_str(regroups ? &h->lost : &verdict), !regroups);

@@ -21,6 +21,7 @@ struct gr_member {
     int fd;
     gr_text in;
     bool has_more; /* there may be a whole frame in `in` */
+    bool is_known; /* a frame came: a gradrun is there */
     int64_t heard_ns;
     gr_deadline next_beat;
     char address[GR_ADDRESS_TEXT];
@@ -165,7 +166,7 @@ static gr_status read_event(gr_member *m, const gr_frame *f, gr_event *e)
 }
 
 /* Takes whole frames off the front until one is an event. */
-static gr_status take_frame(gr_member *m, gr_event *e)
+static gr_status take_frames(gr_member *m, gr_event *e)
 {
     m->has_more = m->in.len > 0;
     while (e->kind == GR_EVENT_NONE && m->has_more) {
@@ -177,11 +178,28 @@ static gr_status take_frame(gr_member *m, gr_event *e)
         if (n_used == 0)
             break;
         GR_TRY(read_event(m, &f, e));
+        m->is_known = true;
         memmove(m->in.str, m->in.str + n_used, m->in.len - n_used);
         m->in.len -= n_used;
         m->has_more = m->in.len > 0;
     }
     return GR_OK;
+}
+
+/* What is no frame from the first byte on comes from another program: a web server, sshd. */
+static gr_status take_frame(gr_member *m, gr_event *e)
+{
+    const gr_launch_config *c = m->config;
+    gr_status st = take_frames(m, e);
+
+    if (st != GR_ERR_FORMAT || m->is_known)
+        return st;
+    return gr_fail(
+        GR_ERR_ARG,
+        "what listens on '%s' port %d is no gradrun, it answered with other bytes; check "
+        "%s",
+        c->host, c->port,
+        c->node_rank >= 0 ? "--master-addr and --master-port" : "--rdzv-endpoint");
 }
 
 static void beat(gr_member *m)

@@ -321,21 +321,38 @@ static bool is_count(const char *text, const char *const *words)
     return isdigit((unsigned char)*text);
 }
 
+const char *gr_run_options_nnodes_name(const gr_run_options *o)
+{
+    return o->nnodes == o->nnodes_variable ? "variable PET_NNODES" : "option '--nnodes'";
+}
+
+const char *gr_run_options_nproc_name(const gr_run_options *o)
+{
+    return o->nproc == o->nproc_variable ? "variable PET_NPROC_PER_NODE"
+                                         : "option '--nproc-per-node'";
+}
+
+/* A word that took the place of a count; a variable takes no words. */
+static gr_status no_count(const char *name, bool is_variable, const char *text, const char *needs,
+                          const char *example)
+{
+    if (is_variable)
+        return gr_fail(GR_ERR_ARG, "%s is '%s'; it must be %s", name, text, needs);
+    return gr_fail(GR_ERR_ARG,
+                   "%s took '%s' for its value; it needs %s, as in: gradrun %s gradus train ...",
+                   name, text, needs, example);
+}
+
 gr_status gr_run_options_check_counts(const gr_run_options *o)
 {
     static const char *const devices[] = { "auto", "gpu", "cpu", NULL };
 
     if (!is_count(o->nproc, devices))
-        return gr_fail(
-            GR_ERR_ARG,
-            "option '--nproc-per-node' took '%s' for its value; it needs a number, auto, "
-            "gpu or cpu, as in: gradrun --nproc-per-node 2 gradus train ...",
-            o->nproc);
+        return no_count(gr_run_options_nproc_name(o), o->nproc == o->nproc_variable, o->nproc,
+                        "a number, auto, gpu or cpu", "--nproc-per-node 2");
     if (!is_count(o->nnodes, devices + 3))
-        return gr_fail(GR_ERR_ARG,
-                       "option '--nnodes' took '%s' for its value; it needs a number of hosts or "
-                       "MIN:MAX, as in: gradrun --nnodes 2 --nproc-per-node 4 gradus train ...",
-                       o->nnodes);
+        return no_count(gr_run_options_nnodes_name(o), o->nnodes == o->nnodes_variable, o->nnodes,
+                        "a number of hosts or MIN:MAX", "--nnodes 2 --nproc-per-node 4");
     return GR_OK;
 }
 
@@ -351,6 +368,8 @@ gr_status gr_run_options_parse(gr_run_options *o, gr_run_words **words, bool leg
     for (int i = 0; i < N_ROWS && st == GR_OK; i++)
         if (!(rows[i].flags & (NO_ENV | LEGACY)))
             st = take_variable(&t, &rows[i], w);
+    o->nnodes_variable = o->nnodes == defaults.nnodes ? NULL : o->nnodes;
+    o->nproc_variable = o->nproc == defaults.nproc ? NULL : o->nproc;
     if (st == GR_OK)
         st = parse_words(&t, w, argc, argv, n_used);
     if (st == GR_OK && w->like_mpirun && strcmp(o->nnodes, "1") != 0 &&

@@ -40,6 +40,8 @@ typedef struct gr_run_options {
     const char *event_log_handler, *logs_specs;
     int completion;
     bool help, version;
+    /* The texts above as PET_ variables gave them; NULL: not given so. Words put others there. */
+    const char *nnodes_variable, *nproc_variable;
 } gr_run_options;
 
 enum { GR_BIND_NONE, GR_BIND_CORES, GR_BIND_NUMA };
@@ -58,6 +60,10 @@ void gr_run_words_destroy(gr_run_words *w);
 /* GR_ERR_ARG: --nproc-per-node or --nnodes has a word that is no count, usually the program, since
  * the number was forgotten. */
 gr_status gr_run_options_check_counts(const gr_run_options *o) GR_MUST_CHECK;
+
+/* Who said it, for messages: "option '--nnodes'" or "variable PET_NNODES". */
+const char *gr_run_options_nnodes_name(const gr_run_options *o);
+const char *gr_run_options_nproc_name(const gr_run_options *o);
 
 /* --help: two screens. */
 void gr_run_options_help(gr_text *out, bool legacy);

@@ -17,19 +17,17 @@ static bool has_failed(const worker *w)
     return w->signal != 0 || w->exit_code != 0;
 }
 
-/* It was asked to end, by us or by a signal of its own, and ended in order. */
+/* It was asked to stop and ended in order: our programs, and shells, end with 128 plus the signal
+ * then. A rank that a signal killed did not: who kills one rank from outside (an OOM killer, a
+ * colleague) makes a failure, whatever the signal. */
 static bool was_stopped(const worker *w)
 {
-    return w->was_told || w->exit_code == 128 + SIGINT || w->exit_code == 128 + SIGTERM ||
-           w->exit_code == 128 + SIGHUP;
-}
+    static const int requests[] = { SIGHUP, SIGINT, SIGUSR1, SIGTERM };
 
-static bool all_stopped(const worker *workers, int n_workers)
-{
-    for (int i = 0; i < n_workers; i++)
-        if (has_failed(&workers[i]) && !was_stopped(&workers[i]))
-            return false;
-    return true;
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+        if (w->signal == 0 && w->exit_code == 128 + requests[i])
+            return true;
+    return false;
 }
 
 int gr_report_blame(const worker *w)
@@ -38,6 +36,8 @@ int gr_report_blame(const worker *w)
         return GR_BLAME_NONE;
     if (w->was_told)
         return GR_BLAME_TOLD;
+    if (was_stopped(w))
+        return GR_BLAME_STOP;
     return w->signal == 0 && w->exit_code == GR_EXIT_PEER ? GR_BLAME_PEER : GR_BLAME_OWN;
 }
 
@@ -232,7 +232,8 @@ void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t
                      const gr_logs *logs)
 {
     const worker *root = gr_report_root(workers, n_workers);
-    bool stopped = all_stopped(workers, n_workers);
+    int blame = gr_report_blame(root);
+    bool stopped = blame == GR_BLAME_STOP || blame == GR_BLAME_TOLD;
     char host[256];
 
     if (!root)

@@ -7,13 +7,14 @@
 /* How much a failure is to blame; lower is more. */
 enum {
     GR_BLAME_OWN,  /* failed by itself */
+    GR_BLAME_STOP, /* somebody asked it, not us, to stop, and it ended in order */
     GR_BLAME_PEER, /* suffered from another rank (GR_EXIT_PEER) */
     GR_BLAME_TOLD, /* was told to end */
     GR_BLAME_NONE  /* did not fail */
 };
 
-/* The worker to blame, or NULL when none failed: the first that neither suffered from
- * another rank nor was told to end; else the first of what there is. */
+/* The worker to blame, or NULL when none failed: the first that failed by itself; else the first
+ * that was stopped, whatever its leaving did to others; else the first of what there is. */
 const worker *gr_report_root(const worker *workers, int n_workers);
 int gr_report_blame(const worker *w); /* NULL: GR_BLAME_NONE */
 

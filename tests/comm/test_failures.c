@@ -271,7 +271,7 @@ int main(void)
     expect(&e[0], GR_ERR_TIMEOUT, "all-gather 'the second one' (1 i32) waited ");
     check_waited(e[0].text, "rank 1 (");
     expect(&e[0], GR_ERR_TIMEOUT, "last seen in all-gather 'the first one'");
-    expect(&e[0], GR_ERR_TIMEOUT, "GR_TIMEOUT=SECONDS");
+    expect(&e[0], GR_ERR_TIMEOUT, "; --timeout or GR_TIMEOUT (seconds) allows more");
 
     world_try(2, LONG_MS, settings, texts, e);
     for (int r = 0; r < 2; r++)

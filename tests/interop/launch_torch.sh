@@ -53,7 +53,7 @@ said 'traceback *: *gradus: .*no-such-recipe'
 
 # The ranks find the same variables, with the same values where these are not the job's own.
 expect 0 "$RUN" --standalone --nproc-per-node 2 sh -c 'env -0 >"ours.$RANK.env"'
-own='^(MASTER_|TORCHELASTIC_(RUN_ID|ERROR_FILE)=|GR_JOB_TOKEN=|_=|OLDPWD=|SHLVL=|LC_CTYPE=|KMP_|TORCHINDUCTOR_)'
+own='^(MASTER_|TORCHELASTIC_(RUN_ID|ERROR_FILE)=|GR_(JOB_TOKEN|LAUNCHER)=|_=|OLDPWD=|SHLVL=|LC_CTYPE=|KMP_|TORCHINDUCTOR_)'
 variables() { tr '\0' '\n' <"$1" | grep -E '^[A-Za-z_]+=' | grep -vE "$own" | sort; }
 names() { tr '\0' '\n' <"$1" | grep -oE '^(MASTER_[A-Z]+|TORCHELASTIC_[A-Z_]+)=.' | sed 's/=.*//' | sort; }
 for r in 0 1; do

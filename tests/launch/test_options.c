@@ -267,6 +267,21 @@ static void test_variables(void)
     setenv("PET_MAX_RESTARTS", "many", 1);
     expect_refused("variable PET_MAX_RESTARTS", LIST("p"));
     unsetenv("PET_MAX_RESTARTS");
+    setenv("PET_NPROC_PER_NODE", "two", 1);
+    expect_refused("variable PET_NPROC_PER_NODE is 'two'; it must be a number, auto, gpu or cpu",
+                   LIST("p"));
+    expect_refused("option '--nproc-per-node' took 'two'", LIST("--nproc-per-node=two", "p"));
+    GR_CHECK_OK(MAKE(&s, "--nproc-per-node=2", "p")); /* a word in its place */
+    DONE(&s);
+    setenv("PET_NPROC_PER_NODE", "0", 1);
+    expect_refused("variable PET_NPROC_PER_NODE: '0' is none of", LIST("p"));
+    setenv("PET_NPROC_PER_NODE", "1", 1);
+    setenv("PET_NNODES", "all", 1);
+    expect_refused("variable PET_NNODES is 'all'; it must be a number of hosts or MIN:MAX",
+                   LIST("p"));
+    setenv("PET_NNODES", "3:2", 1);
+    expect_refused("variable PET_NNODES: '3:2' is neither", LIST("p"));
+    unsetenv("PET_NNODES");
     unsetenv("PET_NPROC_PER_NODE");
     unsetenv("PET_STANDALONE");
     unsetenv("PET_MODULE");

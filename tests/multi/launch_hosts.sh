@@ -91,6 +91,23 @@ ends a 143
 ends b 143
 has a 'gradrun: stopped'
 
+# A rank that was asked to stop, past its launcher: no host starts again.
+next
+rm -f rank1
+stops='[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; trap "exit 138" USR1; echo up; echo $$ >"rank$RANK"; while :; do sleep 0.02; done'
+host a 0 --max-restarts=2 bash -c "$stops"
+host b 1 --max-restarts=2 bash -c "$stops"
+comes a '^up'
+comes b '^up'
+wait_for test -s rank1
+kill -USR1 "$(cat rank1)"
+ends a 138
+ends b 138
+for h in a b; do
+    has $h 'gradrun: stopped; rank 1: exit code 138'
+    ! grep -q 'restart 1' $h.txt || fail "a stop of a rank was started again"
+done
+
 # A launcher that is killed; then the one with the store.
 for victim in b a; do
     next

@@ -68,6 +68,13 @@ same '1\n' "$(run_folder 1)/0/stdout.log"
 mkdir tmp
 TMPDIR=$PWD/tmp expect 0 "$RUN" --nproc-per-node 2 sh -c '[ -d "${TORCHELASTIC_ERROR_FILE%/*}" ]'
 [ -z "$(ls tmp)" ] || fail "something was left in TMPDIR"
+# A TMPDIR that is not there: /tmp, with a warning. A --log-dir that was asked for has no other.
+TMPDIR=/nonexistent expect 0 "$RUN" --nproc-per-node 2 sh -c 'echo "file $TORCHELASTIC_ERROR_FILE"'
+said "cannot make a folder '/nonexistent/gradrun_......': No such file or directory; .*; /tmp is taken"
+said '^file /tmp/gradrun_'
+kept=$(sed -n 's|^file \(/tmp/gradrun_[^/]*\)/.*|\1|p' out.txt | head -1)
+[ ! -e "$kept" ] || fail "'$kept' was left"
+TMPDIR=/nonexistent expect 1 "$RUN" --log-dir /proc/logs true
 # Output that was sent into files stays, also without --log-dir, as with torchrun; a line says where.
 for words in "-r3" "-t3" "--duplicate-stdout-filters out"; do
     # shellcheck disable=SC2086

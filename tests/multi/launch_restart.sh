@@ -59,3 +59,33 @@ kill -INT $job
 rc=0
 wait $job || rc=$?
 [ $rc = 6 ] || fail "exit code $rc after SIGINT in a pause"
+
+# Nor does one who asks the ranks, through the launcher or past it, and they end with 128 plus the
+# signal; a rank that a signal kills has failed and is started again.
+cat >stops.sh <<'END'
+#!/bin/bash
+[ "$TORCHELASTIC_RESTART_COUNT" = 0 ] || exit 0
+for s in HUP:129 INT:130 USR1:138 TERM:143; do trap "exit ${s#*:}" "${s%:*}"; done
+[ "$HOW" != killed ] || trap - TERM
+echo $$ >"up$RANK"
+while :; do sleep 0.02; done
+END
+chmod +x stops.sh
+for s in launcher:USR1:138 rank:USR1:138 rank:INT:130 rank:HUP:129 rank:TERM:143 killed:TERM:0 killed:KILL:0; do
+    IFS=: read -r HOW name code <<<"$s"
+    rm -f up0 up1
+    HOW=$HOW "$RUN" -n 2 --max-restarts 2 --restart-delay 0 ./stops.sh >out.txt 2>err.txt &
+    job=$!
+    wait_for test -s up0 -a -s up1
+    [ "$HOW" = launcher ] && kill -"$name" $job || kill -"$name" "$(cat up1)"
+    rc=0
+    wait $job || rc=$?
+    [ $rc = "$code" ] || fail "exit code $rc after SIG$name to a $HOW"
+    if [ "$HOW" = killed ]; then
+        said "rank 1 on host .* failed first: killed by signal .* \(SIG$name\)"
+        said 'restart 1 of 2'
+    else
+        said "gradrun: stopped; rank [01]: exit code $code"
+        ! grep -qE 'restart 1|failed first' err.txt || fail "a stop by SIG$name was taken for a failure"
+    fi
+done

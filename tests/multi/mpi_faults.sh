@@ -107,7 +107,7 @@ for call in init:Init finalize:Finalize; do
     said=${call%:*}.txt call=MPI_${call#*:}
     grep -qE "rank [02] of 3 has waited [5-9] s in $call, which waits until all ranks" "$said" ||
         fail "no word about a wait in $call"
-    grep -qE "timed out: rank [02] of 3 waited [0-9.]+ s in $call, .*GR_TIMEOUT=SECONDS" "$said" ||
+    grep -qE "timed out: rank [02] of 3 waited [0-9.]+ s in $call, .*--timeout or GR_TIMEOUT " "$said" ||
         fail "no deadline in $call"
 done
 

@@ -96,6 +96,14 @@ timeout 300 "$gradus" train -c a.yaml --rank 0 --local_rank 0 "${hand[@]}" >hand
 wait $! || fail "rank 1 from flags"
 grep -q "World size: 2" hand0.log || fail "not two ranks from flags"
 
+# gradrun knows how many there are: another number is told at once, not after the timeout.
+refused 2 "flag '--world_size': 3 ranks, but gradrun has started 2 (WORLD_SIZE); take it out" \
+    "$GR_BIN/gradrun" -n 2 "$gradus" train -c a.yaml --world_size 3 --output_dir x
+refused 2 "flag '--rank': rank 0, but gradrun has started this process as rank 1 of 2 (RANK)" \
+    "$GR_BIN/gradrun" -n 2 "$gradus" train -c a.yaml --rank 0 --output_dir x
+refused 0 "World size: 2" "$GR_BIN/gradrun" -n 2 "$gradus" train -c a.yaml --world_size 2 \
+    --output_dir same
+
 # Another port than the launcher's: rank 0 serves it. A file's is weaker than the launcher's.
 port=$(free_port)
 refused 0 "World size: 2" "$GR_BIN/gradrun" --nproc-per-node 2 "$gradus" train -c a.yaml \

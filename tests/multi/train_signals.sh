@@ -88,6 +88,19 @@ wait "$pid" || rc=$?
 grep -q '^gradrun: stopped; rank [01]: exit code 143' told.log || fail "not 'stopped'"
 ! grep -q 'failed first' told.log || fail "an orderly stop is called a failure"
 
+# Slurm's --signal=USR1@60, with restarts allowed: a clean stop, and nothing starts again.
+(exec "$GR_BIN/gradrun" -n 2 --max-restarts 2 "$GR_BIN/gradus" train shapes --output_dir slurm \
+    "${settings[@]}" --max_steps 400000 >slurm.log 2>&1) &
+pid=$!
+wait_for ' step 20/' slurm.log
+kill -USR1 "$pid"
+rc=0
+wait "$pid" || rc=$?
+[ "$rc" = 138 ] || fail "exit code $rc after SIGUSR1, expected 138"
+grep -q '^Stopped by SIGUSR1 after step' slurm.log || fail "no word of the SIGUSR1"
+grep -q '^gradrun: stopped; rank [01]: exit code 138' slurm.log || fail "SIGUSR1 is not 'stopped'"
+! grep -qE 'failed first|restart 1' slurm.log || fail "a stop by SIGUSR1 is called a failure"
+
 # A rank dies: its peer says which one, and the launcher names it.
 launch killed "${settings[@]}" --max_steps 400000 &
 pid=$!

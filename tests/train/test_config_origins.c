@@ -288,7 +288,8 @@ static void clear_env(void)
 {
     static const char *const names[] = {
         "RANK",        "WORLD_SIZE",     "LOCAL_RANK",       "MASTER_ADDR",
-        "MASTER_PORT", "GR_INIT_METHOD", "LOCAL_WORLD_SIZE", "TORCHELASTIC_USE_AGENT_STORE"
+        "MASTER_PORT", "GR_INIT_METHOD", "LOCAL_WORLD_SIZE", "TORCHELASTIC_USE_AGENT_STORE",
+        "GR_LAUNCHER"
     };
 
     for (int i = 0; i < N(names); i++)
@@ -435,6 +436,16 @@ static void test_process_words(void)
     set_launcher();
     GR_CHECK_FAILS(process("--local_rank 2"), GR_ERR_ARG,
                    "flag '--local_rank': local rank 2, but of 2 on this host: the last one is 1");
+    set_launcher(); /* ours has started all ranks that there are */
+    setenv("GR_LAUNCHER", "gradrun", 1);
+    GR_CHECK_FAILS(process("--world_size 3"), GR_ERR_ARG,
+                   "flag '--world_size': 3 ranks, but gradrun has started 2 (WORLD_SIZE); take it "
+                   "out, or start as many ranks: gradrun --nproc_per_node 3 gradus train ...");
+    GR_CHECK_FAILS(process("--rank 0"), GR_ERR_ARG,
+                   "flag '--rank': rank 0, but gradrun has started this process as rank 1 of 2 "
+                   "(RANK); take it out");
+    GR_CHECK_OK(process("--rank 1 --world_size 2"));
+    GR_CHECK_OK(process("--rank 0 --world_size 3 --master_port 29511")); /* a group of its own */
     clear_env();
 }
 

@@ -160,6 +160,36 @@ static gr_status alone(const gr_train_options *o, const claim *c)
     return need_place(o);
 }
 
+/* Whether ranks meet at the store of our own launcher. It has started all ranks that there will be:
+ * one with another number waits for ranks that cannot come, or takes the place of another. Who
+ * moves the meeting elsewhere makes a group of his own, and other launchers may be a part only. */
+static bool is_our_launcher(void)
+{
+    const char *launcher = get("GR_LAUNCHER"), *store = get("TORCHELASTIC_USE_AGENT_STORE");
+
+    return launcher && strcmp(launcher, "gradrun") == 0 && store && strcmp(store, "True") == 0 &&
+           !is_set("GR_INIT_METHOD");
+}
+
+static gr_status check_launcher(const gr_train_options *o, const claim *c)
+{
+    int64_t rank = get_number("RANK"), n = get_number("WORLD_SIZE");
+
+    if (!is_our_launcher() || rank < 0 || n < 0)
+        return GR_OK;
+    if (c->world_size >= 0 && c->world_size != n)
+        return gr_settings_fail(o->settings, "ddp.world_size",
+                                "%" PRId64 " ranks, but gradrun has started %" PRId64
+                                " (WORLD_SIZE); take it out, or start as many ranks: " LINE,
+                                c->world_size, n, c->world_size);
+    if (c->rank >= 0 && c->rank != rank)
+        return gr_settings_fail(o->settings, "ddp.rank",
+                                "rank %" PRId64 ", but gradrun has started this process as rank "
+                                "%" PRId64 " of %" PRId64 " (RANK); take it out",
+                                c->rank, rank, n);
+    return GR_OK;
+}
+
 /* Settings over what a launcher said. Both numbers are written, so that one family has them. */
 static gr_status override(const gr_train_options *o, const claim *c)
 {
@@ -167,6 +197,7 @@ static gr_status override(const gr_train_options *o, const claim *c)
 
     if (c->rank < 0 && c->world_size < 0 && c->local_rank < 0)
         return GR_OK;
+    GR_TRY(check_launcher(o, c));
     if ((c->rank >= 0 && is_set("WORLD_SIZE")) || (c->world_size >= 0 && is_set("RANK")) ||
         (c->rank >= 0 && c->world_size >= 0)) {
         if (c->rank >= 0)

@@ -18,7 +18,8 @@ extern "C" {
  * environment says nothing. With another place than the launcher's, rank 0 serves the store
  * there. Before any thread. GR_ERR_ARG, with the flag or line: half of what is needed (what is
  * missing is named, with the gradrun line), numbers that cannot be, several ranks with ddp.enabled
- * false, or --nproc that differs from the launcher's number.
+ * false, --nproc that differs from the launcher's number, or, where ranks meet at the store of
+ * gradrun, --world_size or --rank that differs from what it said.
  */
 gr_status gr_train_options_process(const gr_train_options *o) GR_MUST_CHECK;
 
