@@ -114,6 +114,11 @@ static inline bool gr_step_has_shares(const gr_step *s)
 gr_status gr_step_open_device(gr_step *s) GR_MUST_CHECK;
 void gr_step_close_device(gr_step *s);
 
+/* buckets.c: slots for the gradients of a traced graph, unless there are some. A later graph may
+ * leave a parameter out (its slot is zero then), not bring a new one: GR_ERR_ARG names it. */
+gr_status gr_step_make_buckets(gr_step *s, const gr_graph *g) GR_MUST_CHECK;
+gr_status gr_step_check_slots(const gr_step *s, const gr_graph *g) GR_MUST_CHECK;
+
 /* pipeline.c: traces and runs the passes of `role`; *out is verified. */
 gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
                         gr_graph **out) GR_MUST_CHECK;

@@ -14,7 +14,7 @@
 
 #include "op/conv/conv_sweep.h"
 #include "op/matmul/matmul_row_body.h"
-#include "op/matmul/matmul_transpose_body.h"
+#include "op/transpose_avx512_body.h"
 
 #define WORDS_COLS  16
 #define WORDS_SPAN  64 /* elements of the weight that are transposed together, at most */

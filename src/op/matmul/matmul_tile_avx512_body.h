@@ -22,7 +22,7 @@
 #define GR_OP_MATMUL_TILE_AVX512_BODY_H
 
 #include "op/matmul/matmul_kernels.h"
-#include "op/matmul/matmul_transpose_body.h"
+#include "op/transpose_avx512_body.h"
 #include "op/unroll_body.h"
 
 #if CHAINED

@@ -1,6 +1,6 @@
 /* 16 x 16 numbers of 32 bits, transposed in registers with AVX-512. */
-#ifndef GR_OP_MATMUL_TRANSPOSE_BODY_H
-#define GR_OP_MATMUL_TRANSPOSE_BODY_H
+#ifndef GR_OP_TRANSPOSE_AVX512_BODY_H
+#define GR_OP_TRANSPOSE_AVX512_BODY_H
 
 #include "op/unroll_body.h"
 
