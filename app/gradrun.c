@@ -1,4 +1,5 @@
 /* gradrun: starts a program once per device or core, on one host or many, and watches it. */
+#include "base/shown.h"
 #include "base/streams.h"
 #include "launch/launch.h"
 
@@ -20,7 +21,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "gradrun: %s: %s\n", gr_status_text(st), gr_error_message());
         result.exit_code = st == GR_ERR_ARG ? 2 : 1;
     } else if (result.report.len > 0) {
-        fprintf(stderr, "gradrun: %s", gr_text_str(&result.report));
+        gr_shown_printf(stderr, GR_SHOWN_LINES, "gradrun: %s", gr_text_str(&result.report));
     }
     gr_text_fini(&result.report);
     gr_text_fini(&out);

@@ -2,6 +2,7 @@
  * gradus, the trainer. The commands are in train/; this file prints what they say and what
  * went wrong, and turns it into an exit code.
  */
+#include "base/shown.h"
 #include "base/streams.h"
 #include "base/text.h"
 #include "launch/bind.h"
@@ -64,6 +65,7 @@ int main(int argc, char **argv)
         verb->show_help(&c, &out);
     else if (st == GR_OK)
         st = run(&c, verb, &out, &number);
+    gr_text_make_shown(&out, 0, GR_SHOWN_LINES);
     if (st == GR_OK)
         st = gr_text_status(&out);
     if (st == GR_OK && out.len > 0)

@@ -12,7 +12,7 @@
  */
 #include "base/log.h"
 
-#include "base/text.h"
+#include "base/shown.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,7 +144,7 @@ gr_status gr_log_to_file(const char *path)
     int fd = -1, old;
 
     if (path) {
-        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (fd < 0)
             return gr_fail(GR_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
     }
@@ -167,19 +167,16 @@ bool gr_log_wants(gr_log_area area, gr_log_level level)
            (level <= GR_LEVEL_INFO && atomic_load_explicit(&log_file, memory_order_relaxed) >= 0);
 }
 
-/* The text of a line is cut rather than split, and control characters become spaces:
- * what a peer or a file put into a message cannot forge lines or steer a terminal. */
-static size_t finish_line(char *line, size_t head, int would)
+/* Text behind the head is cut rather than split, and shown as shown.h says: what a peer or a file
+ * put into a message cannot forge lines or steer a terminal. */
+static size_t finish_line(char *line, size_t head, const char *text, int would)
 {
-    size_t len = head + (would < 0 ? 0 : (size_t)would);
+    size_t room = LINE_BYTES - 1 - head, n = would < 0 ? 0 : (size_t)would, len;
 
-    if (len > LINE_BYTES - 2) {
-        len = LINE_BYTES - 2;
-        memcpy(line + len - 3, "...", 3);
-    }
-    for (size_t i = head; i < len; i++)
-        if ((unsigned char)line[i] < ' ' || line[i] == 127)
-            line[i] = ' ';
+    len = gr_shown(line + head, room, text, n < LINE_BYTES ? n : LINE_BYTES - 1, GR_SHOWN_LINE);
+    if (n >= LINE_BYTES || len >= room)
+        gr_shown_cut(line + head, room, strlen(line + head));
+    len = strlen(line);
     line[len] = '\n';
     return len + 1;
 }
@@ -201,7 +198,8 @@ void gr_log_keep(const char *text)
 
     if (fd < 0)
         return;
-    gr_text_addf(&line, "%s\n", text);
+    gr_text_add_shown(&line, text, strlen(text), GR_SHOWN_LINES);
+    gr_text_add(&line, "\n");
     if (gr_text_status(&line) == GR_OK)
         write_line(fd, line.str, line.len);
     gr_text_fini(&line);
@@ -210,11 +208,11 @@ void gr_log_keep(const char *text)
 void gr_log_write(gr_log_area area, gr_log_level level, const char *fmt, ...)
 {
     int fd = atomic_load_explicit(&log_file, memory_order_relaxed);
-    char line[LINE_BYTES];
+    char line[LINE_BYTES], text[LINE_BYTES];
     struct timespec t;
     va_list args;
     size_t len;
-    int head;
+    int head, would;
 
     if (!gr_log_wants(area, level))
         return;
@@ -222,9 +220,9 @@ void gr_log_write(gr_log_area area, gr_log_level level, const char *fmt, ...)
     head = snprintf(line, sizeof(line), "%lld.%03ld %c r%d %s ", (long long)t.tv_sec,
                     t.tv_nsec / 1000000, level_letters[level], log_rank, areas[area].title);
     va_start(args, fmt);
-    len = finish_line(line, (size_t)head,
-                      vsnprintf(line + head, sizeof(line) - (size_t)head, fmt, args));
+    would = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    len = finish_line(line, (size_t)head, text, would);
     if (shows(area, level))
         write_line(STDERR_FILENO, line, len);
     if (fd >= 0)

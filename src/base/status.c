@@ -5,10 +5,14 @@
  *     never waits: a failure that reports "out of memory" must not need memory.
  * (2) New text is formatted aside first: the arguments may point into the old message.
  * (3) A text that does not fit ends in "...", so that nobody takes it for whole.
+ * (4) A message is one line that can be shown to people, whatever files and peers have put
+ *     into it: see shown.h.
  *
  * Any thread; threads never see each other's message.
  */
 #include "base/status.h"
+
+#include "base/shown.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,24 +48,30 @@ const char *gr_error_message(void)
     return message;
 }
 
-/* `would` is what snprintf() says it would have written into buf[GR_ERROR_TEXT]. */
-static void mark_cut(char *buf, int would)
+/* `would` is what snprintf() says it would have written into text[GR_ERROR_TEXT]. */
+static void set_message(const char *text, int would)
 {
-    if (would < 0)
-        memcpy(buf, "(message lost)", sizeof("(message lost)"));
-    else if (would >= GR_ERROR_TEXT)
-        memcpy(buf + GR_ERROR_TEXT - 4, "...", 4);
+    size_t n = would < GR_ERROR_TEXT ? (size_t)would : GR_ERROR_TEXT - 1, len;
+
+    if (would < 0) {
+        memcpy(message, "(message lost)", sizeof("(message lost)"));
+        return;
+    }
+    len = gr_shown(message, sizeof(message), text, n, GR_SHOWN_LINE);
+    if (would >= GR_ERROR_TEXT || len >= sizeof(message))
+        gr_shown_cut(message, sizeof(message), strlen(message));
 }
 
 gr_status gr_fail(gr_status st, const char *fmt, ...)
 {
     char text[GR_ERROR_TEXT];
     va_list args;
+    int n;
 
     va_start(args, fmt);
-    mark_cut(text, vsnprintf(text, sizeof(text), fmt, args));
+    n = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    memcpy(message, text, sizeof(text));
+    set_message(text, n);
     return st;
 }
 
@@ -78,8 +88,7 @@ gr_status gr_wrap(gr_status st, const char *fmt, ...)
     va_end(args);
     if (n >= 0 && n < GR_ERROR_TEXT && message[0])
         n += snprintf(text + n, sizeof(text) - (size_t)n, ": %s", message);
-    mark_cut(text, n);
-    memcpy(message, text, sizeof(text));
+    set_message(text, n);
     return st;
 }
 
@@ -87,7 +96,7 @@ void gr_bug(const char *file, int line, const char *cond)
 {
     char text[GR_ERROR_TEXT];
 
-    mark_cut(text, snprintf(text, sizeof(text), "%s:%d: bug in gradus: %s\n", file, line, cond));
+    snprintf(text, sizeof(text), "%s:%d: bug in gradus: %s\n", file, line, cond);
     /* The process ends in the next line: nobody could act on a failed write. */
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
         abort();

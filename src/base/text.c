@@ -9,7 +9,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -56,12 +55,11 @@ void gr_text_add(gr_text *t, const char *s)
     gr_text_addn(t, s, strlen(s));
 }
 
-void gr_text_addf(gr_text *t, const char *fmt, ...)
+void gr_text_addv(gr_text *t, const char *fmt, va_list args)
 {
-    va_list args, again;
+    va_list again;
     int n;
 
-    va_start(args, fmt);
     va_copy(again, args);
     n = vsnprintf(NULL, 0, fmt, args);
     if (n < 0) {
@@ -71,6 +69,14 @@ void gr_text_addf(gr_text *t, const char *fmt, ...)
         t->len += (size_t)n;
     }
     va_end(again);
+}
+
+void gr_text_addf(gr_text *t, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    gr_text_addv(t, fmt, args);
     va_end(args);
 }
 

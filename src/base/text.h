@@ -2,6 +2,7 @@
 #ifndef GR_BASE_TEXT_H
 #define GR_BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,7 @@ static inline const char *gr_plural(int64_t n)
 GR_API void gr_text_add(gr_text *t, const char *s);
 GR_API void gr_text_addn(gr_text *t, const char *s, size_t n);
 GR_API void gr_text_addf(gr_text *t, const char *fmt, ...) GR_PRINTF(2, 3);
+GR_API void gr_text_addv(gr_text *t, const char *fmt, va_list args) GR_PRINTF(2, 0);
 GR_API const char *gr_text_str(const gr_text *t); /* "" when empty; borrowed */
 GR_API gr_status gr_text_status(const gr_text *t) GR_MUST_CHECK;
 GR_API void gr_text_fini(gr_text *t);

@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "base/shown.h"
 #include "graph/vars.h"
 #include "net/env.h"
 #include "step/inspect.h"
@@ -16,23 +17,22 @@
 
 void gr_trainer_say(gr_trainer *t, const char *fmt, ...)
 {
+    gr_text text = GR_TEXT_INIT;
     va_list args;
-    char line[GR_ERROR_TEXT];
 
     if (!gr_trainer_writes(t))
         return;
+    va_start(args, fmt);
+    gr_text_addv(&text, fmt, args);
+    va_end(args);
+    gr_text_make_shown(&text, 0, GR_SHOWN_LINES);
     if (!t->is_quiet) {
         gr_progress_clear(&t->progress);
-        va_start(args, fmt);
-        vfprintf(t->command->out, fmt, args);
-        va_end(args);
-        fputc('\n', t->command->out);
+        fprintf(t->command->out, "%s\n", gr_text_str(&text));
         gr_progress_flush(&t->progress);
     }
-    va_start(args, fmt);
-    vsnprintf(line, sizeof(line), fmt, args);
-    va_end(args);
-    gr_log_keep(line);
+    gr_log_keep(gr_text_str(&text));
+    gr_text_fini(&text);
 }
 
 const char *gr_bytes_text(size_t n_bytes, char text[GR_BYTES_TEXT])
@@ -196,15 +196,17 @@ static gr_status say_memory(gr_trainer *t)
 
 void gr_trainer_note(gr_trainer *t, const char *fmt, ...)
 {
+    size_t from;
     va_list args;
-    char line[GR_ERROR_TEXT];
 
     if (!gr_trainer_writes(t))
         return;
+    gr_text_add(&t->notes, t->notes.len ? "\n" : "");
+    from = t->notes.len;
     va_start(args, fmt);
-    vsnprintf(line, sizeof(line), fmt, args);
+    gr_text_addv(&t->notes, fmt, args);
     va_end(args);
-    gr_text_addf(&t->notes, "%s%s", t->notes.len ? "\n" : "", line);
+    gr_text_make_shown(&t->notes, from, GR_SHOWN_LINE);
 }
 
 /* For want of memory they are lost, which hurts nobody. */

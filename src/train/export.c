@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/option.h"
+#include "base/shown.h"
 #include "gradus/ckpt.h"
 #include "train/checkpoint.h"
 #include "train/export.h"
@@ -210,9 +211,9 @@ static int64_t count_elements(const gr_snapshot *s)
 static void tell(const gr_command *c, const gr_export *e, const gr_snapshot *model,
                  const char *from)
 {
-    fprintf(c->out, "%s: %d tensors, %" PRId64 " elements, from %s, %s\n", e->output,
-            gr_snapshot_count(model), count_elements(model), from,
-            e->ema ? "averages (ema) where there are" : "parameters as they are");
+    gr_shown_printf(c->out, GR_SHOWN_LINES, "%s: %d tensors, %" PRId64 " elements, from %s, %s\n",
+                    e->output, gr_snapshot_count(model), count_elements(model), from,
+                    e->ema ? "averages (ema) where there are" : "parameters as they are");
 }
 
 /* The value of a setting as the checkpoint has it; NULL or empty: none. *n is its length. */
@@ -241,10 +242,11 @@ static void tell_origin(const gr_command *c, const gr_export *e, const gr_snapsh
         file = e->pretrained;
         n = strlen(file);
     }
-    fprintf(c->out,
-            "%d of them are frozen and not in the checkpoint: %.*s%sdrawn with its seed %s\n",
-            n_absent, (int)n, n > 0 ? file : "", n > 0 ? ", and what that lacks " : "",
-            gr_snapshot_get(snap, GR_KEY_SEED));
+    gr_shown_printf(
+        c->out, GR_SHOWN_LINES,
+        "%d of them are frozen and not in the checkpoint: %.*s%sdrawn with its seed %s\n", n_absent,
+        (int)n, n > 0 ? file : "", n > 0 ? ", and what that lacks " : "",
+        gr_snapshot_get(snap, GR_KEY_SEED));
 }
 
 /* A file that lacks weights is written only when it is asked for (--trainable_only). */

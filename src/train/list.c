@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/outfile.h"
+#include "base/shown.h"
 #include "gradus/ckpt.h"
 #include "gradus/settings.h"
 #include "train/checkpoint.h"
@@ -154,7 +155,10 @@ static gr_status list_runs(const char *folder, bool is_named, gr_text *out)
         if (st == GR_OK && names[i]->d_name[0] != '.')
             st = look_at(folder, names[i]->d_name, &s);
         if (s.is_run) {
+            size_t from = out->len;
+
             gr_text_addf(out, "  %-32s ", names[i]->d_name);
+            gr_text_make_shown(out, from, GR_SHOWN_LINE);
             add_step(out, &s);
             gr_text_addf(out, "%d checkpoint%s%s\n", s.n_checkpoints, gr_plural(s.n_checkpoints),
                          s.is_active ? ", running" : "");

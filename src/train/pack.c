@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/option.h"
+#include "base/shown.h"
 #include "gradus/data.h"
 
 #include <inttypes.h>
@@ -94,13 +95,14 @@ gr_status gr_pack_command(const gr_command *c)
     config.left_out = w.on_bad == ON_BAD_SKIP ? left_out : NULL;
     config.arg = &n_told;
     GR_TRY(gr_pack(&config, &result));
-    fprintf(c->out, "packed %" PRId64 " sample%s into %" PRId64 " file%s in '%s': %.1f MB",
-            result.n_samples, gr_plural(result.n_samples), result.n_shards,
-            gr_plural(result.n_shards), w.to, (double)result.n_bytes / 1e6);
+    gr_shown_printf(c->out, GR_SHOWN_LINES,
+                    "packed %" PRId64 " sample%s into %" PRId64 " file%s in '%s': %.1f MB",
+                    result.n_samples, gr_plural(result.n_samples), result.n_shards,
+                    gr_plural(result.n_shards), w.to, (double)result.n_bytes / 1e6);
     if (config.left_out)
         fprintf(c->out, "; %" PRId64 " left out", result.n_skipped);
-    fprintf(
-        c->out,
+    gr_shown_printf(
+        c->out, GR_SHOWN_LINES,
         "\nto train on it: gradus train vision --dataset.train_path %s (valid_path, test_path)\n",
         w.to);
     return GR_OK;

@@ -2,6 +2,7 @@
 #include "train/results.h"
 
 #include "base/outfile.h"
+#include "base/shown.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,13 +15,16 @@ void gr_results_table(const gr_recipe_view *view, const gr_scores *s, gr_text *o
     gr_text_addf(out, "  %-*s %.6g\n", WIDTH, "loss", s->loss);
     for (int i = 0; i < view->n_metrics; i++) {
         const gr_metric_info *m = &view->metrics[i];
+        size_t from = out->len;
 
         if (m->is_share && isnan(s->values[i])) /* of nothing: no sample has that class */
-            gr_text_addf(out, "  %-*s -\n", WIDTH, m->name);
+            gr_text_addf(out, "  %-*s -", WIDTH, m->name);
         else if (m->is_share)
-            gr_text_addf(out, "  %-*s %.2f%%\n", WIDTH, m->name, 100 * s->values[i]);
+            gr_text_addf(out, "  %-*s %.2f%%", WIDTH, m->name, 100 * s->values[i]);
         else
-            gr_text_addf(out, "  %-*s %.6g\n", WIDTH, m->name, s->values[i]);
+            gr_text_addf(out, "  %-*s %.6g", WIDTH, m->name, s->values[i]);
+        gr_text_make_shown(out, from, GR_SHOWN_LINE); /* names of classes come with the data */
+        gr_text_add(out, "\n");
     }
 }
 

@@ -55,7 +55,7 @@ static void line_format(void)
     capture(info_line, text, sizeof(text));
     GR_CHECK(strtoll(text, &end, 10) > 1600000000);
     GR_CHECK(*end == '.' && strspn(end + 1, "0123456789") == 3 && end[4] == ' ');
-    GR_CHECK_STR(end + 5, "I r0 COMM bucket 2: x y [31m\n");
+    GR_CHECK_STR(end + 5, "I r0 COMM bucket 2: x\\x0ay\\x1b[31m\n");
     capture(dropped_line, text, sizeof(text));
     GR_CHECK_STR(text, "");
     GR_CHECK_EQ(n_evaluated, 0);
