@@ -35,6 +35,14 @@ typedef enum gr_key_kind {
     GR_KEY_TREE /* anything; the recipe looks through it */
 } gr_key_kind;
 
+/* What a value can do beyond the run. A checkpoint or a run's config.yaml may be a stranger's, so
+ * such settings are not taken from it: a place to write or a program to run never from a
+ * checkpoint, and both kinds from neither unless this user began that run on this host. */
+enum {
+    GR_KEY_WRITES = 1, /* names a place to write to, or a program to run */
+    GR_KEY_AWAY = 2    /* leads out of the run: a path to read, a service to send to */
+};
+
 /* One setting of a recipe. Rows are written with designated initialisers. */
 typedef struct gr_key {
     const char *name; /* dotted, lower case, '_' between words: "model.hidden_dim" */
@@ -46,6 +54,7 @@ typedef struct gr_key {
     const char *help;    /* one line */
     const char *also;    /* other names, in files and as flags, '|' between them:
                             "model_type|hidden_dim"; may be NULL */
+    unsigned use;        /* GR_KEY_WRITES, GR_KEY_AWAY, or 0 */
 } gr_key;
 
 /*

@@ -67,7 +67,10 @@ static gr_status outfile_init(gr_outfile *f, const char *path)
     f->buffer = gr_malloc(BUFFER_BYTES);
     if (!f->path || !f->tmp_path || !f->buffer)
         return GR_ERR_NOMEM;
-    f->fd = open(f->tmp_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    /* One that was left behind goes, and a link of that name is not followed: it may lead to a
+     * file that has nothing to do with this one. */
+    unlink(f->tmp_path);
+    f->fd = open(f->tmp_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     return f->fd >= 0 ? GR_OK : io_failure("create", f->tmp_path);
 }
 

@@ -160,7 +160,7 @@ static gr_status reopen(gr_csv *c)
 {
     if (c->fd >= 0)
         close(c->fd);
-    c->fd = open(c->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    c->fd = open(c->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (c->fd < 0)
         return gr_fail(GR_ERR_IO, "cannot open '%s': %s", c->path, strerror(errno));
     return GR_OK;

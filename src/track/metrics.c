@@ -83,7 +83,7 @@ gr_status gr_metrics_open(gr_metrics **out, const char *path, int64_t last_step)
     m->fd = -1;
     m->path = gr_strdup(path);
     GR_TRY_GOTO(st, m->path ? GR_OK : GR_ERR_NOMEM, fail);
-    m->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    m->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (m->fd < 0)
         GR_TRY_GOTO(st, gr_fail(GR_ERR_IO, "cannot open '%s': %s", path, strerror(errno)), fail);
     *out = m;

@@ -93,7 +93,8 @@ static int spawn(const char *run_folder, const char *log, pid_t *child)
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &all);
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW,
+                                     0666);
     posix_spawn_file_actions_adddup2(&files, 1, 2);
     rc = posix_spawnp(child, program, &files, &how, argv, env);
     posix_spawnattr_destroy(&how);

@@ -2,11 +2,10 @@
 #ifndef GR_TRAIN_CHECKPOINT_H
 #define GR_TRAIN_CHECKPOINT_H
 
+#include "train/own.h"
 #include "train/trainer.h"
 
-#define GR_RUNS        "runs"        /* where new folders of runs are made */
-#define GR_CKPT_FOLDER "checkpoints" /* in the run's folder */
-#define GR_LAUNCH_FILE "launch"      /* in it too: the name of the launch that began the run */
+#define GR_RUNS        "runs"   /* where new folders of runs are made */
 
 /* Set by the step. */
 #define GR_KEY_PART   "gradus.part"   /* "all" or "trainable"; files of weights have none */
@@ -16,6 +15,7 @@
 #define GR_KEY_RECIPE   "train.recipe"
 #define GR_KEY_CONFIG   "train.config" /* the settings, resolved */
 #define GR_KEY_FOUND    "train.found"  /* which of them the data said */
+#define GR_KEY_IS_OWN   "train.is_own" /* only between ranks: rank 0 has found out (own.c) */
 #define GR_KEY_RANKS    "train.n_ranks"
 #define GR_KEY_DEVICE   "train.device"
 #define GR_KEY_KERNELS  "train.kernels" /* chosen by measuring; may be empty */

@@ -8,6 +8,7 @@
  *     checkpoints/        last, best_model, checkpoint_epoch_<N>, checkpoint_step_<N>
  *     lock                locked while a process uses the folder; holds its number
  *     launch              the launch that began it, for its restarts
+ *     home                which folder it is and whose: see own.c
  *
  * Rank 0 alone reads and writes it: a checkpoint reaches the other ranks through the
  * group, so no file system need be shared. A run with a checkpoint is never overwritten.
@@ -84,7 +85,7 @@ gr_status gr_trainer_lock_folder(gr_trainer *t)
 
     if (!path)
         return GR_ERR_NOMEM;
-    t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (t->lock < 0)
         return gr_fail(GR_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
     if (flock(t->lock, LOCK_EX | LOCK_NB) == 0) {
@@ -187,6 +188,7 @@ static gr_status claim_new(gr_trainer *t)
             t, "  '%s' holds a run that ended before its first checkpoint; it begins anew.",
             t->folder);
     GR_TRY(gr_make_folders(checkpoints));
+    GR_TRY(gr_run_settle(t->folder));
     return note_launch(t);
 }
 
@@ -204,6 +206,7 @@ static gr_status claim_folder(gr_trainer *t)
         if (!t->folder)
             return GR_ERR_NOMEM;
     }
+    GR_TRY(gr_run_check_inside(t->folder));
     GR_TRY(t->goes_on ? gr_trainer_lock_folder(t) : claim_new(t));
     GR_TRY(gr_wrap(prove_writable(t, ".probe"), "the folder of the run"));
     GR_TRY(gr_wrap(prove_writable(t, GR_CKPT_FOLDER "/.probe"), "the folder of the checkpoints"));
@@ -258,10 +261,12 @@ gr_status gr_trainer_find_run(gr_trainer *t)
 void gr_trainer_remove_trial(gr_trainer *t)
 {
     const char *own = gr_arena_printf(t->arena, "logs/rank_%d.log", t->rank);
-    const char *const names[] = { "lock", GR_LAUNCH_FILE, own, "logs", GR_CKPT_FOLDER };
+    const char *const names[] = {
+        "lock", GR_LAUNCH_FILE, GR_HOME_FILE, own, "logs", GR_CKPT_FOLDER
+    };
 
-    /* The first two are rank 0's. */
-    for (size_t i = gr_trainer_writes(t) ? 0 : 2; i < sizeof(names) / sizeof(names[0]); i++) {
+    /* The first three are rank 0's. */
+    for (size_t i = gr_trainer_writes(t) ? 0 : 3; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *path = names[i] ? path_in(t, names[i]) : NULL;
 
         if (path)
@@ -289,7 +294,8 @@ void gr_trainer_open_log(gr_trainer *t)
 
     if (!folder || !path)
         return;
-    if (gr_make_folders(folder) != GR_OK || gr_log_to_file(path) != GR_OK) {
+    if (gr_run_check_inside(t->folder) != GR_OK || gr_make_folders(folder) != GR_OK ||
+        gr_log_to_file(path) != GR_OK) {
         gr_log(TRAIN, WARN, "no log of rank %d in the run's folder: %s", t->rank,
                gr_error_message());
         return;

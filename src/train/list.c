@@ -89,7 +89,7 @@ static int64_t last_step(const char *path)
 /* A run's process holds the lock of its folder. */
 static bool is_locked(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gr_open_input(path); /* it may be anything */
     bool held;
 
     if (fd < 0)

@@ -6,9 +6,10 @@
  */
 #include "train/options.h"
 
-#include "base/log.h"
 #include "optim/optim.h"
+#include "train/config/saved.h"
 #include "train/config/table.h"
+#include "train/own.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -213,8 +214,12 @@ static gr_status put_recipe(gr_settings *s, const gr_recipe *recipe)
 
 static gr_status add_slots(gr_settings *s, const gr_recipe *recipe)
 {
-    for (int i = 0; i < gr_n_rows; i++)
+    for (int i = 0; i < gr_n_rows; i++) {
         GR_TRY(gr_settings_add(s, &gr_rows[i].key, gr_rows[i].flag));
+        s->slots[i].is_saved = gr_rows[i].use & GR_USE_SAVED;
+        s->slots[i].reach = (gr_rows[i].use & GR_USE_WRITES ? GR_KEY_WRITES : 0) |
+                            (gr_rows[i].use & GR_USE_AWAY ? GR_KEY_AWAY : 0);
+    }
     for (int i = 0; recipe && i < recipe->n_keys; i++)
         GR_TRY(gr_wrap(gr_settings_add(s, &recipe->keys[i], NULL), "recipe '%s'", recipe->name));
     GR_TRY(gr_settings_link(s));
@@ -281,6 +286,7 @@ gr_status gr_train_options_look(gr_train_options *o, int argc, char **argv, cons
     GR_TRY(gr_settings_take_words(s, argc, argv, w));
     GR_TRY(put_env(s));
     config = gr_settings_text(s, "config");
+    s->is_foreign = config && gr_config_is_foreign(config);
     if (config)
         GR_TRY(gr_settings_read(s, config));
     return fill(o);
@@ -301,58 +307,26 @@ void gr_train_options_origin(const gr_train_options *o, const char *name, gr_tex
 
 /* ---- resuming ---- */
 
-/* Lines "name = value", as gr_train_options_record() writes them. */
-static gr_status put_saved(gr_settings *s, const char *saved)
-{
-    while (*saved) {
-        size_t n = strcspn(saved, "\n");
-        const char *mark = strstr(saved, " = ");
-        const gr_way *way;
-        gr_origin from = { .kind = GR_FROM_SAVED };
-
-        if (!mark || mark > saved + n)
-            return gr_fail(GR_ERR_FORMAT, "setting '%.*s' in the checkpoint has no value",
-                           (int)(n < 100 ? n : 100), saved);
-        way = gr_settings_way(s, saved, (size_t)(mark - saved));
-        from.name = gr_arena_printf(s->arena, "%.*s", (int)(mark - saved), saved);
-        if (!from.name)
-            return GR_ERR_NOMEM;
-        if (way) {
-            const char *word =
-                gr_arena_printf(s->arena, "%.*s", (int)(n - (size_t)(mark - saved) - 3), mark + 3);
-
-            if (!word)
-                return GR_ERR_NOMEM;
-            GR_TRY(gr_settings_put_word(s, &(gr_way){ .slot = way->slot }, word, &from));
-        } else if (!s->is_lenient) {
-            gr_log(TRAIN, WARN, "the checkpoint has a setting '%s' that is not known here",
-                   from.name);
-        }
-        saved += n + (saved[n] == '\n');
-    }
-    return GR_OK;
-}
-
-static gr_status init_saved(gr_train_options *o, const gr_recipe *recipe, const char *saved,
-                            bool is_lenient)
+static gr_status init_saved(gr_train_options *o, const gr_recipe *recipe, const gr_saved *saved)
 {
     GR_TRY(gr_train_options_init(o, recipe));
-    o->settings->is_lenient = is_lenient;
-    GR_TRY(put_saved(o->settings, saved));
+    o->settings->is_own = saved->is_own;
+    GR_TRY(gr_settings_put_saved(o->settings, saved->lines));
     return fill(o);
 }
 
-gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe, const char *saved,
-                                  bool trains, int argc, char **argv)
+gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe,
+                                  const gr_saved *saved, int argc, char **argv)
 {
     gr_train_options was = { 0 }, now = { 0 };
     gr_status st;
 
-    GR_TRY_GOTO(st, init_saved(&was, recipe, saved, true), done);
-    GR_TRY_GOTO(st, init_saved(&now, recipe, saved, false), done);
+    GR_TRY_GOTO(st, init_saved(&was, recipe, saved), done);
+    GR_TRY_GOTO(st, init_saved(&now, recipe, saved), done);
     GR_TRY_GOTO(st, gr_train_options_parse(&now, argc, argv), done);
-    if (trains)
+    if (saved->trains)
         GR_TRY_GOTO(st, gr_train_options_check_fixed(&was, &now), done);
+    GR_TRY_GOTO(st, gr_train_options_check_away(&now, saved->lines), done);
     now.lr_before = was.lr;
     now.settings->before = o->settings;
     *o = now;

@@ -180,14 +180,24 @@ typedef enum gr_record {
 } gr_record;
 void gr_train_options_record(const gr_train_options *o, gr_record what, gr_text *out);
 
+/* What a checkpoint says of its settings. */
+typedef struct gr_saved {
+    const char *lines; /* as GR_RECORD_SAVE writes them */
+    bool is_own;       /* this user began the run here: see own.c */
+    bool trains;       /* the run is gone on with */
+} gr_saved;
+
 /*
- * Settings for a resumed run: the recipe's defaults, over them what GR_RECORD_SAVE had
- * written, over them file, environment and words. GR_ERR_ARG when these change one that
- * decides which samples a step takes and the run trains on. On success *o is new, and its old texts
- * live on; on failure it is as it was.
+ * Settings for a resumed run: the recipe's defaults, over them those of the checkpoint that are
+ * taken (config/saved.c), over them file, environment and words. GR_ERR_ARG when these change one
+ * that decides which samples a step takes and the run trains on, or when the data of a run that is
+ * not one's own are not named. On success *o is new, and its old texts live on; on failure it is as
+ * it was.
  */
-gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe, const char *saved,
-                                  bool trains, int argc, char **argv) GR_MUST_CHECK;
+gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe,
+                                  const gr_saved *saved, int argc, char **argv) GR_MUST_CHECK;
+/* One line where something in the checkpoint, or in the file, was not taken. */
+void gr_train_options_say_ignored(const gr_train_options *o, bool of_file);
 
 /* The settings whose values the recipe found in the data, a name a line: a checkpoint keeps them,
  * and config.yaml has them as comments, since it may be used with other data. */

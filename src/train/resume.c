@@ -65,12 +65,31 @@ static gr_status read_source(gr_trainer *t, gr_snapshot **out)
     return st;
 }
 
+/* Whether it lies in a run of this user's. */
+static gr_status is_own(const gr_trainer *t, bool *out)
+{
+    const char *run = NULL, *file = t->source.file;
+
+    if (t->source.folder)
+        file = gr_arena_printf(t->arena, "%s/x", t->source.folder);
+    if (!file)
+        return GR_ERR_NOMEM;
+    GR_TRY(gr_run_of_file(t->arena, file, &run));
+    *out = run && gr_run_is_own(run);
+    return GR_OK;
+}
+
 static gr_status read_checkpoint(gr_trainer *t)
 {
+    bool own = false;
+
     if (!t->source.folder && !t->source.file)
         return GR_OK; /* the run begins anew */
     GR_TRY(read_source(t, &t->resumed));
-    return unwrap(&t->resumed);
+    GR_TRY(unwrap(&t->resumed));
+    GR_TRY(is_own(t, &own));
+    /* Whatever the file says of that. */
+    return gr_snapshot_set(t->resumed, GR_KEY_IS_OWN, own ? "yes" : "no");
 }
 
 /* ---- sharing ---- */
@@ -163,8 +182,10 @@ static gr_status take_settings(gr_trainer *t)
 {
     const char *recipe = gr_snapshot_get(t->resumed, GR_KEY_RECIPE);
     const char *config = gr_snapshot_get(t->resumed, GR_KEY_CONFIG);
+    const char *own = gr_snapshot_get(t->resumed, GR_KEY_IS_OWN);
     const char *found = gr_snapshot_get(t->resumed, GR_KEY_FOUND);
     bool trains = t->task == GR_TASK_TRAIN;
+    gr_saved saved;
 
     if (trains && gr_trainer_has_weights_only(t))
         return gr_fail(GR_ERR_FORMAT,
@@ -180,7 +201,11 @@ static gr_status take_settings(gr_trainer *t)
                        GR_KEY_CONFIG);
     if (strcmp(recipe, t->recipe->name) != 0)
         return gr_fail(GR_ERR_ARG, "the run is of recipe '%s', not '%s'", recipe, t->recipe->name);
-    GR_TRY(gr_train_options_resume(&t->o, t->recipe, config, trains, t->argc, t->argv));
+    saved =
+        (gr_saved){ .lines = config, .is_own = own && strcmp(own, "yes") == 0, .trains = trains };
+    GR_TRY(gr_train_options_resume(&t->o, t->recipe, &saved, t->argc, t->argv));
+    if (gr_trainer_writes(t))
+        gr_train_options_say_ignored(&t->o, false);
     if (found)
         gr_train_options_mark_found(&t->o, found);
     return GR_OK;

@@ -159,6 +159,8 @@ gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task)
     GR_TRY(gr_train_options_process(&t->o));
     GR_TRY(join_group(t));
     open_progress(t);
+    if (gr_trainer_writes(t))
+        gr_train_options_say_ignored(&t->o, true);
     return compare_settings(t);
 }
 

@@ -222,6 +222,8 @@ static gr_status test(gr_trainer *t)
     if (!gr_trainer_writes(t))
         return GR_OK;
     folder = output_folder(t, "");
+    if (!t->o.output)
+        GR_TRY(gr_run_check_inside(t->folder));
     gr_results_table(&t->view, &s, &table);
     gr_trainer_say(t, "Test of %s on %" PRId64 " sample%s:\n%s", t->resumed_from, s.n_samples,
                    gr_plural(s.n_samples), gr_text_str(&table));
@@ -256,6 +258,8 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
 
     if (!path)
         return GR_ERR_NOMEM;
+    if (!t->o.output && gr_trainer_writes(t))
+        GR_TRY(gr_run_check_inside(t->folder));
     GR_TRY(gr_make_folders(folder));
     GR_TRY(gr_prediction_create(&p, folder));
     st = gr_trainer_predict_split(t, GR_SPLIT_PREDICT, p, &n_samples);

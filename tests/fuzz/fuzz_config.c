@@ -1,13 +1,14 @@
 /*
  * Configuration files of arbitrary bytes, for the trainer and a recipe with keys of every kind.
  * Reading must not crash, and fails with a message. What is accepted can be recorded, and the
- * record read again is the same.
+ * record read again is the same. The bytes are settings of a checkpoint, too.
  */
 #include "src/base/status.h"
 #include "src/train/config/settings.h"
 #include "src/train/options.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
@@ -64,6 +65,25 @@ static void check_record(const gr_train_options *o)
     gr_text_fini(&second);
 }
 
+/* The same bytes as the settings of a stranger's checkpoint: none of them says where to write. */
+static void check_saved(const uint8_t *data, size_t n_bytes)
+{
+    char *lines = malloc(n_bytes + 1);
+    gr_saved saved = { .lines = lines, .is_own = n_bytes & 1 };
+    gr_train_options o;
+
+    GR_BUG_IF(!lines);
+    memcpy(lines, data, n_bytes);
+    lines[n_bytes] = '\0';
+    GR_BUG_IF(gr_train_options_init(&o, &recipe) != GR_OK);
+    if (gr_train_options_resume(&o, &recipe, &saved, 0, NULL) != GR_OK)
+        GR_BUG_IF(gr_error_message()[0] == '\0');
+    GR_BUG_IF(o.dump_dot || o.config || o.output_dir || o.output || o.run_id || o.master_addr);
+    GR_BUG_IF(!saved.is_own && (o.pretrained || o.use_wandb));
+    gr_train_options_fini(&o);
+    free(lines);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
     gr_train_options o;
@@ -78,5 +98,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
         check_record(&o);
     }
     gr_train_options_fini(&o);
+    check_saved(data, n_bytes);
     return 0;
 }

@@ -132,6 +132,16 @@ static void test_wrong(void)
                    "cannot open the configuration 'no/where.yaml'");
 }
 
+static gr_status resume_from(const gr_saved *saved, int argc, char **argv)
+{
+    return gr_train_options_resume(o, &config_recipe, saved, argc, argv);
+}
+
+static gr_status resume(const char *lines, bool trains, int argc, char **argv)
+{
+    return resume_from(&(gr_saved){ .lines = lines, .is_own = true, .trains = trains }, argc, argv);
+}
+
 /* ---- records ---- */
 
 static void take_record(gr_record what, gr_text *t)
@@ -167,7 +177,7 @@ static void test_round_trip(void)
     take_record(GR_RECORD_SAVE, &first);
     GR_CHECK(strstr(first.str, "\nfreeze = [\"a.*\", \"b c\"]\n"));
     GR_CHECK(strstr(first.str, "\nmodel.config.input_sizes = [1, 2]\n"));
-    GR_CHECK_OK(gr_train_options_resume(o, &config_recipe, first.str, true, 0, NULL));
+    GR_CHECK_OK(resume(first.str, true, 0, NULL));
     take_record(GR_RECORD_SAVE, &again);
     GR_CHECK_STR(first.str, again.str);
     GR_CHECK_STR(o->freeze, "a.*,b c");
@@ -187,24 +197,63 @@ static void test_resume(void)
     GR_CHECK_OK(config_parse("--lr 1"));
     argc = config_split("--config test_config.yaml --keep 5", argv);
     config_write("epochs: 8\nlr: 0.25\n");
-    GR_CHECK_OK(gr_train_options_resume(
-        o, &config_recipe, "lr = 0.5\nepochs = 4\nseed = 3\nold_one = 7\n", true, argc, argv));
+    GR_CHECK_OK(resume("lr = 0.5\nepochs = 4\nseed = 3\nold_one = 7\n", true, argc, argv));
     GR_CHECK_NEAR(o->lr, 0.25, 0); /* the file is stronger than the checkpoint */
     GR_CHECK_EQ(o->epochs, 8);
     GR_CHECK_EQ(o->seed, 3);
     check_origin("seed", "the checkpoint");
     config_write("seed: 4\n");
-    GR_CHECK_FAILS(gr_train_options_resume(o, &config_recipe, "seed = 3\n", true, argc, argv),
-                   GR_ERR_ARG, "'--seed' was 3 when the run began and is 4 now");
+    GR_CHECK_FAILS(resume("seed = 3\n", true, argc, argv), GR_ERR_ARG,
+                   "'--seed' was 3 when the run began and is 4 now");
     GR_CHECK_EQ(o->seed, 3); /* as it was */
     config_write("freeze: [a.*]\n");
-    GR_CHECK_FAILS(gr_train_options_resume(o, &config_recipe, "seed = 3\n", true, argc, argv),
-                   GR_ERR_ARG, "'--freeze' was '' when the run began");
+    GR_CHECK_FAILS(resume("seed = 3\n", true, argc, argv), GR_ERR_ARG,
+                   "'--freeze' was '' when the run began");
     config_write("seed: 4\n");
-    GR_CHECK_OK(gr_train_options_resume(o, &config_recipe, "seed = 3\n", false, argc, argv));
+    GR_CHECK_OK(resume("seed = 3\n", false, argc, argv));
     GR_CHECK_EQ(o->seed, 4); /* a test or prediction may have its own */
-    GR_CHECK_FAILS(gr_train_options_resume(o, &config_recipe, "seed = x\n", true, 0, NULL),
-                   GR_ERR_ARG, "the checkpoint's setting 'seed': 'x' is no whole number");
+    GR_CHECK_FAILS(resume("seed = x\n", true, 0, NULL), GR_ERR_ARG,
+                   "the checkpoint's setting 'seed': 'x' is no whole number");
+}
+
+/* Of a checkpoint's settings only those are taken that checkpoints keep; of a stranger's none that
+ * lead out of the run. */
+static void test_foreign(void)
+{
+    static const char lines[] = "lr = 0.5\ndump_dot = /x\nlogging.dump_dot = /x\nconfig = /x\n"
+                                "output_dir = /\nmaster_addr = h\nnum_workers = 900\n"
+                                "pretrained = /x\nuse_wandb = true\ndata.cache_dir = /x\n";
+    gr_saved theirs = { .lines = lines, .trains = true }, ours = theirs;
+
+    ours.is_own = true;
+    GR_CHECK_OK(config_parse(""));
+    GR_CHECK_OK(resume_from(&theirs, 0, NULL));
+    GR_CHECK_NEAR(o->lr, 0.5, 0);
+    GR_CHECK(!o->dump_dot && !o->config && !o->output_dir && !o->master_addr && !o->pretrained);
+    GR_CHECK(!o->use_wandb && o->num_workers == -1);
+    GR_CHECK(!gr_settings_text(o->settings, "data.cache_dir")); /* GR_KEY_WRITES */
+    GR_CHECK_EQ(o->settings->ignored[GR_IGNORED_UNKNOWN].n, 7);
+    GR_CHECK_STR(gr_text_str(&o->settings->ignored[GR_IGNORED_AWAY].names),
+                 "pretrained, use_wandb");
+    GR_CHECK_OK(resume_from(&ours, 0, NULL));
+    GR_CHECK(!o->dump_dot && !o->config && !o->output_dir && !o->master_addr);
+    GR_CHECK_STR(o->pretrained, "/x");
+    GR_CHECK(o->use_wandb && !gr_settings_text(o->settings, "data.cache_dir"));
+
+    /* Data must be named again, by whatever name. */
+    theirs.lines = "dataset.train_path = /x\n";
+    GR_CHECK_FAILS(resume_from(&theirs, 0, NULL), GR_ERR_ARG,
+                   "the checkpoint says dataset.train_path '/x', which is out of its run");
+    {
+        char *argv[CONFIG_MAX_WORDS];
+        int argc = config_split("--data_path mine", argv);
+
+        GR_CHECK_OK(resume_from(&theirs, argc, argv));
+        GR_CHECK_STR(gr_settings_text(o->settings, "dataset.train_path"), "mine");
+    }
+    for (int i = 0; i < gr_n_rows; i++)
+        GR_CHECK((gr_rows[i].use & (GR_USE_SAVED | GR_USE_WRITES)) !=
+                 (GR_USE_SAVED | GR_USE_WRITES));
 }
 
 /* ---- the first look ---- */
@@ -497,6 +546,7 @@ int main(void)
     test_wrong();
     test_round_trip();
     test_resume();
+    test_foreign();
     test_look();
     test_guess();
     test_process();

@@ -90,7 +90,8 @@ static gr_status resume(const char *saved, int argc, const char *const *words)
 
     for (int i = 0; i < argc; i++)
         argv[i] = gr_arena_strdup(arena, words[i]);
-    return gr_train_options_resume(&o, &recipe, saved, true, argc, argv);
+    return gr_train_options_resume(&o, &recipe, &(gr_saved){ .lines = saved, .trains = true }, argc,
+                                   argv);
 }
 
 static void test_resume(void)

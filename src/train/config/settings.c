@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "train/config/choice.h"
+#include "train/config/saved.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,6 +33,8 @@ void gr_settings_destroy(gr_settings *s)
     if (!s)
         return;
     gr_settings_destroy(s->before);
+    for (int i = 0; i < GR_N_IGNORED; i++)
+        gr_ignored_fini(&s->ignored[i]);
     gr_arena_destroy(s->arena);
     gr_free(s->slots);
     gr_free(s->ways);
@@ -88,7 +91,9 @@ gr_status gr_settings_add(gr_settings *s, const gr_key *key, const char *flag)
     if (gr_settings_slot(s, key->name))
         return gr_fail(GR_ERR_ARG, "setting '%s' is there twice", key->name);
     GR_TRY(gr_grow((void **)&s->slots, &s->cap_slots, slot + 1, sizeof(*s->slots)));
-    s->slots[s->n_slots++] = (gr_slot){ .key = key, .hash = gr_name_hash(key->name) };
+    s->slots[s->n_slots++] = (gr_slot){
+        .key = key, .reach = key->use, .is_saved = true, .hash = gr_name_hash(key->name)
+    };
     GR_TRY(add_way(s, &(gr_alias){ .name = key->name, .key = key->name }, slot));
     if (flag)
         GR_TRY(add_way(s, &(gr_alias){ .name = flag, .key = key->name }, slot));
@@ -209,6 +214,12 @@ gr_status gr_settings_put(gr_settings *s, const gr_way *way, const gr_tree *t,
 
     if (from->kind == GR_FROM_FILE && slot->origin.kind == GR_FROM_FILE)
         return refuse_twice(slot, from);
+    if (!gr_settings_may_take(s, slot, from)) {
+        if (t->type != GR_TREE_TEXT || !slot->key->preset ||
+            strcmp(t->text, slot->key->preset) != 0)
+            gr_ignored_add(&s->ignored[GR_IGNORED_FILE], from->name);
+        return GR_OK;
+    }
     GR_TRY(gr_settings_wrap(follow_switch(s, &way->alias, t, &t), from));
     GR_TRY(gr_settings_wrap(gr_setting_read(s->arena, slot->key, t, &v), from));
     if (from->kind < slot->origin.kind || (v.n == 0 && t->type == GR_TREE_NULL))

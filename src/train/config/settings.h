@@ -39,7 +39,9 @@ typedef struct gr_origin {
 
 typedef struct gr_slot {
     const gr_key *key;
-    uint32_t hash; /* of its name */
+    unsigned reach; /* GR_KEY_WRITES, GR_KEY_AWAY */
+    bool is_saved;  /* a checkpoint keeps it */
+    uint32_t hash;  /* of its name */
     gr_origin origin;
     gr_setting value;
     bool is_found; /* the recipe took the value from the data: it is that of a run and its
@@ -77,6 +79,19 @@ typedef struct gr_way {
     int slot;
 } gr_way;
 
+/* Settings in files of a run that were not taken, by name (config/saved.c). */
+typedef enum gr_ignored_kind {
+    GR_IGNORED_UNKNOWN, /* in the checkpoint, which is never asked for them */
+    GR_IGNORED_AWAY,    /* in the checkpoint of another's run */
+    GR_IGNORED_FILE,    /* in the config.yaml of another's run */
+    GR_N_IGNORED
+} gr_ignored_kind;
+
+typedef struct gr_ignored {
+    gr_text names; /* the first of them */
+    int n;
+} gr_ignored;
+
 struct gr_settings {
     gr_arena *arena;
     gr_slot *slots;
@@ -85,6 +100,9 @@ struct gr_settings {
     int n_ways, cap_ways;
     gr_names names;
     bool is_lenient; /* names that are not known are passed over */
+    bool is_own;     /* the checkpoint that is gone on from is of one's own run */
+    bool is_foreign; /* the file that is read is the record of somebody else's */
+    gr_ignored ignored[GR_N_IGNORED];
     const struct gr_recipe *const
         *recipes;        /* all there are, NULL at the end, for messages; or NULL */
     gr_settings *before; /* replaced by this one; lives on for the texts that were handed out */

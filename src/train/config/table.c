@@ -15,31 +15,33 @@
 #define LOCAL     GR_USE_LOCAL
 #define HIDDEN    GR_USE_HIDDEN
 #define EMPTY     GR_USE_EMPTY
+#define WRITES    GR_USE_WRITES
+#define AWAY      GR_USE_AWAY
 #define MANY      1e15
 
-#define INT(name, preset, min, max, help)                    \
+#define INT(name, preset, min, max, help)                       \
+    {                                                           \
+        name, GR_KEY_INT, preset, min, max, NULL, help, NULL, 0 \
+    }
+#define F64(name, preset, min, max, help)                       \
+    {                                                           \
+        name, GR_KEY_F64, preset, min, max, NULL, help, NULL, 0 \
+    }
+#define BOOL(name, preset, help)                             \
     {                                                        \
-        name, GR_KEY_INT, preset, min, max, NULL, help, NULL \
+        name, GR_KEY_BOOL, preset, 0, 0, NULL, help, NULL, 0 \
     }
-#define F64(name, preset, min, max, help)                    \
+#define TEXT(name, preset, help)                             \
     {                                                        \
-        name, GR_KEY_F64, preset, min, max, NULL, help, NULL \
+        name, GR_KEY_TEXT, preset, 0, 0, NULL, help, NULL, 0 \
     }
-#define BOOL(name, preset, help)                          \
-    {                                                     \
-        name, GR_KEY_BOOL, preset, 0, 0, NULL, help, NULL \
-    }
-#define TEXT(name, preset, help)                          \
-    {                                                     \
-        name, GR_KEY_TEXT, preset, 0, 0, NULL, help, NULL \
-    }
-#define CHOICE(name, preset, choices, help)                    \
-    {                                                          \
-        name, GR_KEY_CHOICE, preset, 0, 0, choices, help, NULL \
-    }
-#define OTHER(kind, name, preset, help)                           \
+#define CHOICE(name, preset, choices, help)                       \
     {                                                             \
-        name, (gr_key_kind)(kind), preset, 0, 0, NULL, help, NULL \
+        name, GR_KEY_CHOICE, preset, 0, 0, choices, help, NULL, 0 \
+    }
+#define OTHER(kind, name, preset, help)                              \
+    {                                                                \
+        name, (gr_key_kind)(kind), preset, 0, 0, NULL, help, NULL, 0 \
     }
 
 /* clang-format off */
@@ -50,11 +52,11 @@ const gr_row gr_rows[] = {
     { CHOICE("task", "train", "train|test=eval=evaluate|predict|check", "what to do"),
       "task", NULL, NULL, AT(task), HIDDEN },
     { TEXT("config", NULL, "YAML file with settings; flags and the environment win over it"),
-      "config", "FILE", NULL, AT(config), HIDDEN },
+      "config", "FILE", NULL, AT(config), HIDDEN | AWAY },
     { TEXT("run_id", NULL, "name of the run; default: made by rank 0 from recipe and time"),
-      "run_id", "NAME", NULL, AT(run_id), EMPTY },
+      "run_id", "NAME", NULL, AT(run_id), EMPTY | WRITES },
     { TEXT("output_dir", NULL, "folder of this run; default: a new one in runs/"),
-      "output_dir", "FOLDER", NULL, AT(output_dir), 0 },
+      "output_dir", "FOLDER", NULL, AT(output_dir), WRITES },
     { TEXT("device", "auto", "cpu, cuda, cuda:N or auto: a GPU where there is one"),
       "device", "NAME", NULL, AT(device), 0 },
     { INT("seed", "0", 0, MANY, "of weights, data and order"),
@@ -173,14 +175,14 @@ const gr_row gr_rows[] = {
     { INT("test.batch_size", "0", 0, 1e9, "per rank, of test and predict; 0: that of training"),
       "test_batch_size", "N", NULL, AT(test_batch), SAVED },
     { TEXT("test.checkpoint", NULL, "what test, predict and export read: best, last, a file or a run's folder"),
-      "checkpoint", "WHICH", NULL, AT(checkpoint), EMPTY },
-    { TEXT("predict.input", NULL, "file or folder to predict on"), "input", "PATH", NULL, AT(input), EMPTY },
+      "checkpoint", "WHICH", NULL, AT(checkpoint), EMPTY | AWAY },
+    { TEXT("predict.input", NULL, "file or folder to predict on"), "input", "PATH", NULL, AT(input), EMPTY | AWAY },
     { TEXT("predict.output", NULL, "where predictions and exported models go; default: in the run's folder"),
-      "output", "PATH", NULL, AT(output), EMPTY },
+      "output", "PATH", NULL, AT(output), EMPTY | WRITES },
 
     /* model */
     { TEXT("model.pretrained", NULL, "file with weights to begin with"),
-      "pretrained", "FILE", NULL, AT(pretrained), SAVED | EMPTY },
+      "pretrained", "FILE", NULL, AT(pretrained), SAVED | EMPTY | AWAY },
     { OTHER(GR_KEY_TEXTS, "model.pretrained_map", NULL, "prefixes of its names to replace: backbone.=encoder.,head.="),
       "pretrained_map", "OLD=NEW,...", NULL, AT(pretrained_map), SAVED },
 
@@ -223,7 +225,7 @@ const gr_row gr_rows[] = {
     { BOOL("checkpoint.trainable_only", "false", "leave frozen parameters out of them"),
       "trainable_only", NULL, NULL, AT(trainable_only), SAVED },
     { TEXT("checkpoint.resume", NULL, "go on from: a file, a run's folder, last, best or auto (also without a "
-      "value): the newest in output_dir"), "resume", "[WHICH]", NULL, AT(resume), EMPTY },
+      "value): the newest in output_dir"), "resume", "[WHICH]", NULL, AT(resume), EMPTY | AWAY },
 
     /* ranks */
     { BOOL("ddp.enabled", "true", "true: ranks as the environment says; false: refuse to be one of several"),
@@ -234,11 +236,11 @@ const gr_row gr_rows[] = {
     { INT("ddp.local_rank", "-1", -1, 1e6, "of this process on its host; like LOCAL_RANK"),
       "local_rank", "N", NULL, AT(local_rank), LOCAL | HIDDEN },
     { TEXT("ddp.master_addr", NULL, "host of rank 0; like MASTER_ADDR"),
-      "master_addr", "HOST", NULL, AT(master_addr), LOCAL | HIDDEN },
+      "master_addr", "HOST", NULL, AT(master_addr), LOCAL | HIDDEN | AWAY },
     { INT("ddp.master_port", "0", 0, 65535, "port there; like MASTER_PORT"),
-      "master_port", "N", NULL, AT(master_port), LOCAL | HIDDEN },
+      "master_port", "N", NULL, AT(master_port), LOCAL | HIDDEN | AWAY },
     { TEXT("ddp.dist_url", "env://", "env://, or tcp://host:port; like GR_INIT_METHOD"),
-      "dist_url", "URL", NULL, AT(dist_url), LOCAL | HIDDEN },
+      "dist_url", "URL", NULL, AT(dist_url), LOCAL | HIDDEN | AWAY },
     { INT("ddp.nproc", "0", 0, 4096, "without a launcher: start so many ranks here, under gradrun"),
       "nproc", "N", NULL, AT(nproc), LOCAL | HIDDEN },
     { CHOICE("ddp.group", "auto", "auto|nccl|ipc", "exchange between GPUs"), "group", NULL, NULL, AT(group), 0 },
@@ -279,23 +281,23 @@ const gr_row gr_rows[] = {
     { TEXT("logging.dump_after", NULL, "print the graphs after that pass, or after all"),
       "dump_after", "PASS", NULL, AT(dump_after), LOCAL },
     { TEXT("logging.dump_dot", NULL, "write the planned training graph for Graphviz"),
-      "dump_dot", "FILE", NULL, AT(dump_dot), LOCAL },
+      "dump_dot", "FILE", NULL, AT(dump_dot), LOCAL | WRITES },
 
     /* wandb */
     { BOOL("wandb.enabled", "false", "write an offline run for W&B; synced at the end when WANDB_API_KEY is set"),
-      "use_wandb", NULL, NULL, AT(use_wandb), SAVED },
+      "use_wandb", NULL, NULL, AT(use_wandb), SAVED | AWAY },
     { TEXT("wandb.project", NULL, "name of the project"),
-      "wandb_project", "NAME", "WANDB_PROJECT", AT(wandb_project), SAVED | EMPTY },
+      "wandb_project", "NAME", "WANDB_PROJECT", AT(wandb_project), SAVED | EMPTY | AWAY },
     { TEXT("wandb.name", NULL, "of the run; default: run_id"),
-      "wandb_name", "NAME", "WANDB_NAME", AT(wandb_name), SAVED | EMPTY },
+      "wandb_name", "NAME", "WANDB_NAME", AT(wandb_name), SAVED | EMPTY | AWAY },
     { TEXT("wandb.entity", NULL, "user or team"),
-      "wandb_entity", "NAME", "WANDB_ENTITY", AT(wandb_entity), SAVED | EMPTY },
+      "wandb_entity", "NAME", "WANDB_ENTITY", AT(wandb_entity), SAVED | EMPTY | AWAY },
     { CHOICE("wandb.mode", "auto", "auto|offline=dryrun|online=run=shared|disabled", "auto, online: sync at the end where "
       "that is possible"),
-      "wandb_mode", NULL, "WANDB_MODE", AT(wandb_mode), SAVED },
+      "wandb_mode", NULL, "WANDB_MODE", AT(wandb_mode), SAVED | AWAY },
     { OTHER(GR_KEY_TEXTS, "wandb.tags", NULL, "labels of the run"),
-      "wandb_tags", "WORD,...", "WANDB_TAGS", AT(wandb_tags), SAVED },
-    { TEXT("wandb.notes", NULL, "a longer text"), "wandb_notes", "TEXT", "WANDB_NOTES", AT(wandb_notes), SAVED | EMPTY },
+      "wandb_tags", "WORD,...", "WANDB_TAGS", AT(wandb_tags), SAVED | AWAY },
+    { TEXT("wandb.notes", NULL, "a longer text"), "wandb_notes", "TEXT", "WANDB_NOTES", AT(wandb_notes), SAVED | EMPTY | AWAY },
 };
 /* clang-format on */
 

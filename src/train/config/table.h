@@ -14,7 +14,10 @@ enum {
     GR_USE_FIXED = 2,  /* may not change when a run goes on */
     GR_USE_LOCAL = 4,  /* a rank's own business: not compared */
     GR_USE_HIDDEN = 8, /* in no record: it acts on others, or says where they come from */
-    GR_USE_EMPTY = 16  /* an empty text stands for none */
+    GR_USE_EMPTY = 16, /* an empty text stands for none */
+    /* What it can do beyond the run: see gradus/settings.h. No row that writes is SAVED. */
+    GR_USE_WRITES = 32,
+    GR_USE_AWAY = 64
 };
 
 #define GR_NO_FIELD ((size_t)-1)
