@@ -51,7 +51,8 @@ typedef struct gr_step_config {
     gr_trace_fn *trace;
     void *user;         /* handed to trace */
     const char *device; /* "cpu", "cuda", "cuda:1", or "auto": a GPU if there is one */
-    gr_pg *pg;          /* borrowed; NULL is a group of one */
+    gr_pg *pg;          /* borrowed, from gr_pg_create(); NULL is a group of one, and refused in a
+                           process that a launcher started as one of several: see alone */
     const char *group;  /* on a GPU: "nccl", "ipc", or "auto" */
     gr_optim optim;
     gr_amp amp;
@@ -106,13 +107,14 @@ typedef struct gr_step_config {
                             "loss" of an update is, averaged over ranks, that mean; with
                             accumulation it is the mean itself after the updating micro-step,
                             and all of the loss must be over one count */
+    bool alone; /* pg is NULL on purpose: each process of the job trains a model of its own */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
             0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
-            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false, GR_F32, GR_LOSS_LOCAL          \
+            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false, GR_F32, GR_LOSS_LOCAL, false   \
     }
 
 /* Opens the device. The trace runs at the first plan. GR_ERR_ARG names the setting that makes no

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "comm/reduce.h"
+#include "net/env.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -177,4 +178,15 @@ gr_status gr_solo_create(gr_pg **out, const gr_pg_config *config)
     s->pg = (gr_pg){ .ops = &solo_ops, .size = 1, .timeout_ms = config->timeout_ms };
     *out = &s->pg;
     return GR_OK;
+}
+
+gr_status gr_solo_check(void)
+{
+    gr_job job;
+
+    GR_TRY(gr_job_ranks_from_env(&job));
+    if (job.n_ranks <= 1)
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG, "this process is rank %d of %d (%s)", job.rank, job.n_ranks,
+                   job.source);
 }

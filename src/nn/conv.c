@@ -5,6 +5,7 @@
 #include "nn/layer.h"
 
 #include "gradus/ops.h"
+#include "graph/vars.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -31,12 +32,30 @@ static double bound_of(int64_t n, const gr_conv_spec *s)
     return 1.0 / sqrt((double)n * (double)s->k * (double)columns(s));
 }
 
+/* A model that has its weights already takes pictures of that many channels. */
+static bool fits_weight(const gr_layer *l, const gr_value *x, int axis, int64_t want)
+{
+    const char *name = gr_name(l->g, "%s.weight", l->name);
+    const gr_var *w = name ? gr_vars_find(l->g->vars, name) : NULL;
+    gr_shape s = gr_value_shape(x);
+    char text[GR_SHAPE_TEXT], has[GR_SHAPE_TEXT];
+
+    if (!w || w->shape.n_dims != 4 || w->shape.dim[axis] == want)
+        return true;
+    gr_graph_fail(l->g, l->site,
+                  "convolution '%s': input %s has %" PRId64 " channels (images are NHWC), and the "
+                  "model was built for others: its weight is %s",
+                  l->name, gr_shape_text(&s, text, sizeof(text)), s.dim[3],
+                  gr_shape_text(&w->shape, has, sizeof(has)));
+    return false;
+}
+
 /* The channels of x; 0, and a failure, when the layer cannot be. */
 static int64_t check(const gr_layer *l, const gr_value *x, const gr_conv_spec *s, int64_t groups)
 {
     int64_t c = gr_layer_channels(l, "convolution", x, 4);
 
-    if (c < 1)
+    if (c < 1 || !gr_layer_is_nhwc(l, "convolution", x))
         return 0;
     if (!s) {
         gr_graph_fail(l->g, l->site, "convolution '%s': its spec is NULL", l->name);
@@ -65,6 +84,8 @@ gr_value *gr_conv_layer_at(const char *site, gr_graph *g, const char *name, gr_v
     if (c < 1)
         return NULL;
     c /= conv->groups;
+    if (!fits_weight(&l, x, 1, c))
+        return NULL;
     bound = bound_of(c, s);
     weight = gr_layer_param(&l, "weight", GR_SHAPE(s->n_out, c, s->k, columns(s)),
                             s->opts ? s->opts->weight : NULL, gr_init_uniform(-bound, bound));
@@ -83,6 +104,8 @@ gr_value *gr_conv_transpose_layer_at(const char *site, gr_graph *g, const char *
     double bound;
 
     if (c < 1)
+        return NULL;
+    if (!fits_weight(&l, x, 0, c))
         return NULL;
     n_out = s->n_out / conv->groups;
     /* PyTorch takes the fan from dimension 1, which is the outputs here. */

@@ -172,7 +172,8 @@ static bool fits(const net *n, const gr_jit_input *in)
                       " heads and 2 the width %" PRId64,
                       n->c.patch, n->c.size, n->c.heads, n->c.width);
     else if (!in->x || !is_image(n, in->x))
-        gr_graph_fail(n->g, n->site, "JiT: input %s, expected [n, %" PRId64 ", %" PRId64 ", 3]",
+        gr_graph_fail(n->g, n->site,
+                      "JiT: input %s, expected NHWC [n, %" PRId64 ", %" PRId64 ", 3]",
                       in->x ? gr_shape_text(&x, text, sizeof(text)) : "NULL", n->c.size, n->c.size);
     else if (!is_shape(in->step, 1, b, 0) || !is_shape(in->mask, 2, b, side * side))
         gr_graph_fail(n->g, n->site,

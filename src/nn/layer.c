@@ -1,8 +1,13 @@
 #include "nn/layer.h"
 
+#include "graph/op.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#define LEAST_SIDE 16 /* of a picture whose channels can be told from its sides */
 
 const char *gr_name(gr_graph *g, const char *fmt, ...)
 {
@@ -48,6 +53,42 @@ bool gr_layer_has_name(const gr_layer *l, const char *kind)
                       "fc1.weight",
                       kind);
     return l->name != NULL;
+}
+
+/* What is fed, or fed and scaled; a map of features may have any shape. */
+static bool is_fed(const gr_value *x)
+{
+    while (strcmp(x->node->op->name, "map") == 0 && x->node->n_src > 0 &&
+           gr_shape_equal(&x->node->src[0]->shape, &x->shape))
+        x = x->node->src[0];
+    return strcmp(x->node->op->name, "input") == 0;
+}
+
+/* Three rows of so many pixels with as many channels each are no picture, nor is one row whose
+ * channels are as many as its pixels. */
+static bool is_nchw(const gr_shape *s)
+{
+    bool is_large = s->n_dims == 4 && s->dim[2] >= LEAST_SIDE && s->dim[3] >= LEAST_SIDE;
+
+    return is_large &&
+           (s->dim[1] == 3 || s->dim[1] == 4 || (s->dim[1] == 1 && s->dim[2] == s->dim[3]));
+}
+
+bool gr_layer_is_nhwc(const gr_layer *l, const char *kind, const gr_value *x)
+{
+    gr_shape s = gr_value_shape(x), right;
+    char text[GR_SHAPE_TEXT], want[GR_SHAPE_TEXT];
+
+    if (!x || !is_nchw(&s) || !is_fed(x))
+        return true;
+    right = GR_SHAPE(s.dim[0], s.dim[2], s.dim[3], s.dim[1]);
+    gr_graph_fail(
+        l->g, l->site,
+        "%s '%s': input %s looks like NCHW, and pictures are NHWC: feed %s, or turn it by "
+        "gr_transpose(); if it is meant as it is, pass it through gr_reshape() first",
+        kind, l->name, gr_shape_text(&s, text, sizeof(text)),
+        gr_shape_text(&right, want, sizeof(want)));
+    return false;
 }
 
 int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x, int min_dims)

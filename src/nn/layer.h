@@ -25,6 +25,10 @@ bool gr_layer_has_name(const gr_layer *l, const char *kind);
  * or x is NULL or has fewer than min_dims dimensions or an empty last one. */
 int64_t gr_layer_channels(const gr_layer *l, const char *kind, const gr_value *x, int min_dims);
 
+/* False, and a failure that says NHWC: x [n, ?, ?, ?] is fed to the graph, and as such it can only
+ * be a picture whose channels come first. */
+bool gr_layer_is_nhwc(const gr_layer *l, const char *kind, const gr_value *x);
+
 /* The width d of tokens x [b, n, d] that `heads` divide; 0 and a failure when they are no such. */
 int64_t gr_layer_tokens(const gr_layer *l, const char *kind, const gr_value *x, int64_t heads);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "comm/solo.h"
 #include "step/private.h"
 
 static gr_status check_counts(const gr_step_config *c)
@@ -109,6 +110,23 @@ gr_status gr_step_check_given(const gr_step *s)
     return s ? GR_OK : gr_fail(GR_ERR_ARG, "there is no step (NULL)");
 }
 
+/* Ranks without a group would each train alone, and nothing would say so. */
+static gr_status check_group(const gr_step_config *c)
+{
+    gr_error why;
+
+    if (c->pg || c->alone)
+        return GR_OK;
+    gr_error_take(&why, gr_solo_check());
+    if (why.status != GR_ERR_ARG)
+        return gr_error_raise(&why);
+    return gr_fail(GR_ERR_ARG,
+                   "step: config.pg is NULL, but %s; make the group of all ranks by "
+                   "gr_pg_create(&config.pg, NULL), or set config.alone if each process shall "
+                   "train a model of its own",
+                   why.text);
+}
+
 gr_status gr_step_create(gr_step **out, const gr_step_config *config)
 {
     gr_step *s;
@@ -117,6 +135,7 @@ gr_status gr_step_create(gr_step **out, const gr_step_config *config)
     if (!out || !config)
         return gr_fail(GR_ERR_ARG, "step: out or config is NULL");
     GR_TRY(check_config(config));
+    GR_TRY(check_group(config));
     s = gr_calloc(1, sizeof(*s));
     if (!s)
         return GR_ERR_NOMEM;

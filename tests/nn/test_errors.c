@@ -488,7 +488,7 @@ static const wrong wrongs[] = {
     { unet_flat, "U-Net 'net': input [2, 5, 12]" },
     { unet_classes, "convolution 'net.outc.conv': 2 to 0 channels" },
     { jit_heads, "5 heads and 2 the width 12" },
-    { jit_image, "JiT: input [2, 6, 6, 12], expected [n, 8, 8, 3]" },
+    { jit_image, "JiT: input [2, 6, 6, 12], expected NHWC [n, 8, 8, 3]" },
     { jit_mask, "JiT: needs the step [2] and the mask of patches [2, 4]" },
     { jit_condition, "JiT: a condition is an image of the same size and its mask" },
     { gpt2_flat, "GPT-2 'gpt': ids []" },

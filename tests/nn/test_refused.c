@@ -229,8 +229,62 @@ static gr_status try_one(const wrong *w)
     return st;
 }
 
+/* ---- channels first ---- */
+
+/* A picture of that shape, scaled as people do, into a network. */
+static gr_status look(gr_vars *vars, gr_shape shape, bool reshaped)
+{
+    const gr_named feed = { .name = "x", .dtype = GR_F32, .shape = shape };
+    gr_resnet net = { .depth = 18, .n_classes = 10 };
+    gr_graph *g;
+    gr_value *x;
+    gr_status st;
+
+    GR_CHECK_OK(gr_graph_create(&g, vars, true, &feed, 1));
+    x = gr_sub(g, gr_input(g, "x"), gr_fill(g, GR_F32, GR_SCALAR, 0.5));
+    gr_resnet_model(g, "", reshaped ? gr_reshape(g, x, shape) : x, &net, NULL);
+    st = gr_graph_status(g);
+    gr_graph_destroy(g);
+    return st;
+}
+
+static gr_status look_new(gr_shape shape, bool reshaped)
+{
+    gr_vars *vars;
+    gr_status st;
+
+    GR_CHECK_OK(gr_vars_create(&vars));
+    st = look(vars, shape, reshaped);
+    gr_vars_destroy(vars);
+    return st;
+}
+
+static void channels_first(void)
+{
+    gr_vars *vars;
+
+    GR_CHECK_FAILS(look_new(GR_SHAPE(2, 3, 64, 64), false), GR_ERR_ARG,
+                   "convolution 'conv1': input [2, 3, 64, 64] looks like NCHW, and pictures are "
+                   "NHWC: feed [2, 64, 64, 3]");
+    GR_CHECK_FAILS(look_new(GR_SHAPE(2, 3, 48, 64), false), GR_ERR_ARG, "feed [2, 48, 64, 3]");
+    GR_CHECK_FAILS(look_new(GR_SHAPE(2, 1, 28, 28), false), GR_ERR_ARG, "feed [2, 28, 28, 1]");
+    GR_CHECK_OK(look_new(GR_SHAPE(2, 64, 64, 3), false));
+    GR_CHECK_OK(look_new(GR_SHAPE(2, 48, 64, 12), false));
+    GR_CHECK_OK(look_new(GR_SHAPE(2, 1, 500, 64), false)); /* a row of 64 values, 500 times */
+    GR_CHECK_OK(look_new(GR_SHAPE(2, 3, 64, 64), true));   /* who insists */
+    /* Too small to tell by itself; but the model is there already. */
+    GR_CHECK_OK(gr_vars_create(&vars));
+    GR_CHECK_OK(look(vars, GR_SHAPE(2, 12, 12, 3), false));
+    GR_CHECK_FAILS(
+        look(vars, GR_SHAPE(2, 3, 12, 12), false), GR_ERR_ARG,
+        "input [2, 3, 12, 12] has 12 channels (images are NHWC), and the model was built "
+        "for others: its weight is [64, 3, 7, 7]");
+    gr_vars_destroy(vars);
+}
+
 int main(void)
 {
+    channels_first();
     for (size_t k = 0; k < sizeof(wrongs) / sizeof(wrongs[0]); k++) {
         GR_CHECK_FAILS(try_one(&wrongs[k]), GR_ERR_ARG, wrongs[k].part);
         GR_CHECK_FAILS(try_one(&wrongs[k]), GR_ERR_ARG, "test_refused.c:");

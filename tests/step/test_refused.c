@@ -68,9 +68,60 @@ static void test_wrong_values(void)
     gr_step_destroy(s);
 }
 
+/* A process that a launcher started as one of several, and a program that has made no group. */
+static void test_no_group(void)
+{
+    static const struct {
+        const char *vars[4][2], *says;
+    } launchers[] = {
+        { { { "RANK", "1" }, { "WORLD_SIZE", "4" } }, "this process is rank 1 of 4 (torchrun)" },
+        { { { "OMPI_COMM_WORLD_RANK", "0" }, { "OMPI_COMM_WORLD_SIZE", "2" } },
+          "this process is rank 0 of 2 (Open MPI)" },
+        { { { "SLURM_PROCID", "2" },
+            { "SLURM_STEP_ID", "0" },
+            { "SLURM_STEP_NUM_TASKS", "3" },
+            { "SLURM_LOCALID", "2" } },
+          "this process is rank 2 of 3 (Slurm)" },
+        { { { "WORLD_SIZE", "4" } }, "WORLD_SIZE is set but RANK is not" },
+        /* One process is no job, whoever started it. */
+        { { { "RANK", "0" }, { "WORLD_SIZE", "1" } }, NULL },
+        { { { "SLURM_PROCID", "0" }, { "SLURM_NTASKS", "8" } }, NULL },
+    };
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+    gr_step *s;
+
+    c.trace = trace;
+    c.device = "cpu";
+    for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+        gr_pg *pg[1];
+
+        for (int k = 0; k < 4 && launchers[i].vars[k][0]; k++)
+            setenv(launchers[i].vars[k][0], launchers[i].vars[k][1], 1);
+        c.alone = false;
+        if (launchers[i].says) {
+            GR_CHECK_FAILS(gr_step_create(&s, &c), GR_ERR_ARG, launchers[i].says);
+            GR_CHECK(strstr(gr_error_message(), "gr_pg_create(&config.pg, NULL)"));
+            c.alone = true;
+        }
+        GR_CHECK_OK(gr_step_create(&s, &c));
+        gr_step_destroy(s);
+        /* Any group will do: which ranks it has is the program's business. */
+        c.alone = false;
+        GR_CHECK_OK(gr_pg_create_threads(pg, 1, NULL));
+        c.pg = pg[0];
+        GR_CHECK_OK(gr_step_create(&s, &c));
+        gr_step_destroy(s);
+        gr_pg_destroy(pg[0]);
+        c.pg = NULL;
+        for (int k = 0; k < 4 && launchers[i].vars[k][0]; k++)
+            unsetenv(launchers[i].vars[k][0]);
+    }
+}
+
 int main(void)
 {
     test_no_step();
     test_wrong_values();
+    test_no_group();
     return 0;
 }

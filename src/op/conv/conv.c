@@ -86,14 +86,17 @@ static gr_status check_fit(const gr_conv *o, const gr_shape *x, const gr_shape *
                            const gr_shape *y)
 {
     int64_t c_in = x->dim[3], c_out = w->dim[0];
+    char xs[GR_SHAPE_TEXT], ws[GR_SHAPE_TEXT];
 
     if (c_in % o->groups != 0 || c_out % o->groups != 0)
         return gr_fail(GR_ERR_ARG, "%lld groups do not divide %lld and %lld channels",
                        (long long)o->groups, (long long)c_in, (long long)c_out);
     if (w->dim[1] != c_in / o->groups)
         return gr_fail(GR_ERR_ARG,
-                       "the weight takes %lld channels, but there are %lld in %lld groups",
-                       (long long)w->dim[1], (long long)c_in, (long long)o->groups);
+                       "the weight takes %lld channels, but there are %lld in %lld groups; images "
+                       "are NHWC %s, weights OIHW %s",
+                       (long long)w->dim[1], (long long)c_in, (long long)o->groups,
+                       gr_shape_text(x, xs, sizeof(xs)), gr_shape_text(w, ws, sizeof(ws)));
     if (y->dim[3] != c_out || y->dim[0] != x->dim[0])
         return gr_fail(GR_ERR_ARG, "batch or channels differ: %lld of %lld, and %lld of %lld",
                        (long long)x->dim[0], (long long)c_out, (long long)y->dim[0],
