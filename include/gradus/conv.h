@@ -2,7 +2,7 @@
  * Convolutions. See graph.h for failures, lifetimes and threads; builders are macros that
  * pass the caller's file and line.
  *
- * Activations are [n, h, w, c] (channels last); weights have PyTorch's shapes, so that
+ * Activations are NHWC, [n, h, w, c] (channels last); weights have PyTorch's shapes, so that
  * checkpoints go both ways. There is no bias: add one along the last axis. f32, f64, bf16,
  * f16; sums in f32 or wider. Results do not depend on the number of threads. Whether a
  * weight that is infinite or NaN shows where it meets padding only is not specified.

@@ -1,6 +1,6 @@
 /*
- * Operators on images: pooling and resizing. Images are [n, h, w, c] (channels last)
- * everywhere, of a floating type; f16 and bf16 are computed in f32. See graph.h for
+ * Operators on images: pooling and resizing. Images are NHWC, [n, h, w, c] (channels
+ * last) everywhere, of a floating type; f16 and bf16 are computed in f32. See graph.h for
  * failures, lifetimes and threads.
  */
 #ifndef GRADUS_IMAGE_H

@@ -1,6 +1,7 @@
 /*
  * Whole networks and blocks of transformers, with the parameter names of their PyTorch
- * counterparts. Each is built from the layers of nn.h, whose rules hold here. `name` is a prefix
+ * counterparts. Each is built from the layers of nn.h, whose rules hold here: images
+ * are NHWC, [n, h, w, c], not PyTorch's NCHW. `name` is a prefix
  * ("backbone"); "" is none. A configuration that is all 0 but for the fields marked (needed) is the
  * usual one; NULL is all 0.
  */

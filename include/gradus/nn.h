@@ -1,6 +1,7 @@
 /*
  * Layers as graph builders. Parameters and buffers are named, shaped and initialised as the
- * PyTorch module of the same kind does, so checkpoints go both ways. Images are NHWC.
+ * PyTorch module of the same kind does, so checkpoints go both ways. Images are NHWC,
+ * [n, h, w, c]; one that is fed as NCHW, [n, 3, h, w], is refused by the first convolution.
  *
  * `name` is the module's name ("layer1.0.conv1"); a layer adds ".weight", ".bias" and so on.
  * Names are copied. See graph.h for failures, lifetimes and threads.

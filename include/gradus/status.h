@@ -3,7 +3,9 @@
  *
  * A function that can fail returns gr_status and leaves one line of text for the
  * calling thread, read with gr_error_message(). The text is valid until the next
- * failure on that thread. NULL where something is needed is GR_ERR_ARG.
+ * failure on that thread, and can be shown as it is: what files and other ranks have put into
+ * it cannot steer a terminal (control characters are written as \x1b). NULL where something is
+ * needed is GR_ERR_ARG.
  *
  * Nothing in the library prints or exits, with one exception: what no input can cause but
  * only a wrong line of a program (a setting's key that is in no table, an index beyond a
