@@ -243,9 +243,11 @@ gr_status gr_file_read(const char *path, char **out, size_t *n_bytes)
     if (fd < 0)
         return io_failure("open", path);
     *n_bytes = 0;
-    if (fstat(fd, &s) == 0 && S_ISFIFO(s.st_mode)) {
+    /* A pipe may stay silent, and a device (/dev/zero) may never end. */
+    if (fstat(fd, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISBLK(s.st_mode) || S_ISCHR(s.st_mode))) {
         close(fd);
-        return gr_fail(GR_ERR_IO, "cannot read '%s': it is a pipe, not a file", path);
+        return gr_fail(GR_ERR_IO, "cannot read '%s': it is a %s, not a file", path,
+                       S_ISFIFO(s.st_mode) ? "pipe" : "device");
     }
     /* Two more than the size: the NUL, and a byte that lets the last read see the end. */
     if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0)

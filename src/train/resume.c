@@ -21,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST 1e15 /* steps and samples that a file may tell of: sums of them stay in range */
+
 /* ---- reading, on rank 0 ---- */
 
 static bool is_wrapped(const gr_snapshot *snap)
@@ -155,7 +157,7 @@ static gr_status get_number(const gr_snapshot *snap, const char *key, int64_t *o
         return gr_fail(GR_ERR_FORMAT, "the checkpoint has no entry '%s'", key);
     errno = 0;
     *out = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || *out < 0)
+    if (errno != 0 || end == text || *end != '\0' || *out < 0 || (double)*out > MOST)
         return gr_fail(GR_ERR_FORMAT, "entry '%s' of the checkpoint is '%.40s'", key, text);
     return GR_OK;
 }
@@ -292,6 +294,8 @@ static gr_status take_place(gr_trainer *t)
                        "; steps would take other samples",
                        p.samples, t->size[GR_SPLIT_TRAIN]);
     is_same = p.steps == t->steps_per_epoch && p.batch == batch;
+    if (p.epoch > (int64_t)MOST / t->steps_per_epoch)
+        return gr_fail(GR_ERR_FORMAT, "the checkpoint is of epoch %" PRId64, p.epoch);
     place_now = is_same ? p.place : p.epoch * t->steps_per_epoch + steps_in(t, &p);
     if (!is_same || p.n_ranks != t->n_ranks)
         note_changes(t, &p);

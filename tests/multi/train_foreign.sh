@@ -156,3 +156,13 @@ says name 'no\\x1b\[2J\\x9bwhere'
 cp -r data "$(printf 'd\x1b[2J')" && printf 'x' >"$(printf 'd\x1b[2J/train/a/0.png')"
 try 1 data "$gradus" check vision --dataset.root_dir "$(printf 'd\x1b[2J')" "${vision[@]}"
 says data 'd\\x1b\[2J'
+
+# Numbers that no run has.
+for pair in train.step=9223372036854775807 train.epoch=900000000000000 train.epoch_samples=-1 train.n_samples=1e3; do
+    forge $last number.safetensors '' "$pair" train.steps_per_epoch=7
+    try 1 number "$gradus" train --resume number.safetensors --output_dir number --epochs 2
+done
+# A pipe or a link in a folder that is only listed.
+mkdir -p odd/pipes && touch odd/pipes/config.yaml && mkfifo odd/pipes/{lock,metrics.jsonl}
+mkdir -p odd/endless && touch odd/endless/config.yaml && ln -s /dev/zero odd/endless/metrics.jsonl
+try 0 list "$gradus" list runs odd
