@@ -5,7 +5,7 @@
 #include "train/own.h"
 #include "train/trainer.h"
 
-#define GR_RUNS        "runs"   /* where new folders of runs are made */
+#define GR_RUNS "runs" /* where new folders of runs are made */
 
 /* Set by the step. */
 #define GR_KEY_PART   "gradus.part"   /* "all" or "trainable"; files of weights have none */
