@@ -100,8 +100,8 @@ static void test_blame(void)
             w[r] = made(r, rows[i].ends[r]);
         root = gr_report_root(w, 3);
         GR_CHECK_EQ(root ? root->rank : -1, rows[i].root);
-        GR_CHECK_EQ(gr_report_exit_code(root), rows[i].code);
-        gr_report_write(&text, w, 3, 0, logs);
+        GR_CHECK_EQ(gr_report_exit_code(root, 0), rows[i].code);
+        gr_report_write(&text, w, 3, 0, 0, logs);
         if (!strstr(gr_text_str(&text), rows[i].part)) {
             fprintf(stderr, "row %zu: no '%s' in: %s\n", i, rows[i].part, gr_text_str(&text));
             exit(1);
@@ -121,7 +121,7 @@ static void test_tail(void)
     for (int i = 0; i < 30; i++)
         w.tail.len +=
             (size_t)snprintf(w.tail.mem + w.tail.len, TAIL_BYTES - w.tail.len, "line %d\n", i);
-    gr_report_write(&text, &w, 1, 0, logs);
+    gr_report_write(&text, &w, 1, 0, 0, logs);
     GR_CHECK(strstr(gr_text_str(&text), "    line 29\n") != NULL);
     GR_CHECK(strstr(gr_text_str(&text), "    line 20\n") != NULL);
     GR_CHECK(strstr(gr_text_str(&text), "line 19\n") == NULL);

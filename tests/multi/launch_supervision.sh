@@ -47,7 +47,7 @@ for s in TERM:143 INT:130 HUP:129; do
     kill -"${s%:*}" "$job"
     ends "${s#*:}"
     [ $(($(milliseconds) - start)) -lt 25000 ] || fail "SIG${s%:*} took as long as the grace"
-    said 'gradrun: stopped; rank'
+    said "gradrun: stopped by SIG${s%:*}; rank"
 done
 
 # SIGKILL to the launcher, and to the process that watches the ranks; no file stays either.
@@ -80,9 +80,12 @@ said '^    oh no'
 said 'then rank 0: killed by signal 9 \(SIGKILL\) when told to end'
 STUBBORN=1 begin --shutdown-timeout 1000
 kill -INT "$job"
+start=$(milliseconds)
 told_again() { is_gone "$job" || { kill -INT "$job"; sleep 0.3; is_gone "$job"; }; }
-wait_for told_again # two at the same moment are one
+wait_for told_again # within 2 s they are one
 ends 137
+[ $(($(milliseconds) - start)) -ge 1900 ] || fail "a stop that came again at once killed the ranks"
+said 'SIGINT: waiting for 2 of 2 ranks to end; SIGKILL in 99[0-9] s, or with the next signal'
 
 # A stopped rank does not hold up the end.
 begin --shutdown-timeout 60
