@@ -177,7 +177,8 @@ static void tell_end(gr_guard *g, pid_t agent, int status, const front_stop *sto
     /* Whether the ranks had it from somebody else and stopped, nobody knows. */
     if (g->exit_code == 0 && stop->signal != 0) {
         g->exit_code = 128 + stop->signal;
-        gr_text_addf(report, "stopped by SIG%s; it came when all ranks had ended with exit code 0\n",
+        gr_text_addf(report,
+                     "stopped by SIG%s; it came when all ranks had ended with exit code 0\n",
                      sigabbrev_np(stop->signal));
     }
 }

@@ -24,7 +24,7 @@ typedef struct gr_event {
     gr_event_kind kind;
     gr_place place;
     int signal, exit_code;
-    int is_stop; /* END: somebody stopped the job, no rank failed */
+    int is_stop;  /* END: somebody stopped the job, no rank failed */
     gr_text text; /* owned; reused from event to event */
 } gr_event;
 

@@ -252,8 +252,8 @@ static void write_stopped(gr_text *out, const worker *root, int n_workers, int s
                      gr_plural(n_workers));
 }
 
-void gr_report_write(gr_text *out, const worker *workers, int n_workers, int stop,
-                     int64_t start_ns, const gr_logs *logs)
+void gr_report_write(gr_text *out, const worker *workers, int n_workers, int stop, int64_t start_ns,
+                     const gr_logs *logs)
 {
     const worker *root = gr_report_root(workers, n_workers);
     int blame = gr_report_blame(root);

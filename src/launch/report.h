@@ -23,14 +23,14 @@ int gr_report_blame(const worker *w); /* NULL: GR_BLAME_NONE */
  * its number. */
 bool gr_report_was_asked(const worker *w);
 
-/* 0, the exit code of `root`, or 128 plus its signal. `stop`: the signal that stopped the job, 0 for
- * none: then 128 plus that is the code of ranks that ended as they should, 0 included. */
+/* 0, the exit code of `root`, or 128 plus its signal. `stop`: the signal that stopped the job, 0
+ * for none: then 128 plus that is the code of ranks that ended as they should, 0 included. */
 int gr_report_exit_code(const worker *root, int stop);
 
 /* Host, rank, how, when, what its error file says, its last lines; then the followers. Of a job
  * that was stopped there is a line even when all ranks ended with 0. */
-void gr_report_write(gr_text *out, const worker *workers, int n_workers, int stop,
-                     int64_t start_ns, const gr_logs *logs);
+void gr_report_write(gr_text *out, const worker *workers, int n_workers, int stop, int64_t start_ns,
+                     const gr_logs *logs);
 
 /* How one worker ended, without a line end; nothing for NULL. */
 void gr_report_line(gr_text *out, const worker *w, int64_t start_ns);

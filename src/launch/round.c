@@ -110,8 +110,7 @@ static void note_end(gr_round *r, worker *w, const siginfo_t *info)
         return;
     if (w->exit_code == GR_EXIT_PEER || gr_report_was_asked(w)) {
         if (!r->is_lingering)
-            r->next =
-                gr_deadline_in_ms(w->exit_code == GR_EXIT_PEER ? LINGER_MS : GR_SPREAD_MS);
+            r->next = gr_deadline_in_ms(w->exit_code == GR_EXIT_PEER ? LINGER_MS : GR_SPREAD_MS);
         r->is_lingering = true;
         return;
     }
@@ -139,10 +138,11 @@ static void say_waiting(gr_round *r)
 
     r->says_waiting = false;
     if (n_left > 0)
-        gr_log(LAUNCH, INFO,
-               "SIG%s: waiting for %d of %d rank%s to end; SIGKILL in %d s, or with the next signal",
-               sigabbrev_np(r->stop_signal), n_left, r->config->n_local,
-               gr_plural(r->config->n_local), (gr_deadline_left_ms(r->next) + 999) / 1000);
+        gr_log(
+            LAUNCH, INFO,
+            "SIG%s: waiting for %d of %d rank%s to end; SIGKILL in %d s, or with the next signal",
+            sigabbrev_np(r->stop_signal), n_left, r->config->n_local, gr_plural(r->config->n_local),
+            (gr_deadline_left_ms(r->next) + 999) / 1000);
 }
 
 /* What is due now. */
@@ -186,7 +186,8 @@ bool gr_round_is_over(const gr_round *r)
 bool gr_round_looks_stopped(const gr_round *r)
 {
     for (int i = 0; i < r->config->n_local; i++)
-        if (r->workers[i].has_ended && !r->workers[i].was_told && gr_report_was_asked(&r->workers[i]))
+        if (r->workers[i].has_ended && !r->workers[i].was_told &&
+            gr_report_was_asked(&r->workers[i]))
             return true;
     return false;
 }

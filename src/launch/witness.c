@@ -93,8 +93,7 @@ gr_status gr_witness_start(gr_witness *w, const sigset_t *signals, char *const *
     if (w->pid == 0) {
         if (place.at && gr_text_status(&title) == GR_OK) {
             memset(place.at, 0, place.n_bytes);
-            memcpy(place.at, title.str,
-                   title.len < place.n_bytes ? title.len : place.n_bytes - 1);
+            memcpy(place.at, title.str, title.len < place.n_bytes ? title.len : place.n_bytes - 1);
         }
         be_witness(ends[1], signals, parent);
     }

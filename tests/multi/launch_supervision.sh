@@ -63,6 +63,25 @@ kill -KILL "${agent[0]}"
 ends 137
 said 'the process that watches the ranks .* was killed by signal 9 \(SIGKILL\)'
 wait_for tmp_is_empty
+# Both at once: the next job removes what they could not, and nothing that is not theirs to remove.
+begin
+read -r -a agent <"/proc/$job/task/$job/children" || true
+kill -KILL "$job" "${agent[0]}"
+wait "$job" || true
+kill -KILL "${pids[@]}" 2>/dev/null || true # the ranks are gone; what they started has no parent left
+wait_for all_gone "${pids[@]}"
+left=$(ls tmp)
+[ "$left" ] || fail "nothing is left of a job that was killed whole; what does this test show?"
+mkdir tmp/gradrun_abcdef tmp/gradrun_
+begin
+[ ! -e "tmp/$left" ] || fail "what a job left that was killed whole stays"
+[ -d tmp/gradrun_abcdef ] && [ -d tmp/gradrun_ ] || fail "folders of somebody else were removed"
+expect 0 "$RUN" true
+[ "$(ls tmp | wc -l)" = 3 ] || fail "the folder of a job that runs was removed: $(ls tmp)"
+kill -TERM "$job"
+ends 143
+rmdir tmp/gradrun_abcdef tmp/gradrun_
+wait_for tmp_is_empty
 
 # Ranks that do not listen: the grace, from a signal and from a failure alike; twice is at once.
 STUBBORN=1 begin --shutdown-timeout 1
