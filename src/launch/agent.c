@@ -51,11 +51,21 @@ bool gr_agent_must_stop(const gr_agent *a)
 
 static void take_ending(gr_agent *a, int number)
 {
-    a->n_stops++;
     if (a->stop_signal == 0)
         a->stop_signal = number;
     if (a->round)
-        gr_round_end(a->round, number);
+        gr_round_stop(a->round, number);
+}
+
+static void ask_witness(gr_agent *a)
+{
+    int number = a->round ? gr_witness_heard(&a->round->witness) : 0;
+
+    if (number == 0)
+        return;
+    if (a->stop_signal == 0)
+        a->stop_signal = number;
+    gr_round_was_hit(a->round, number);
 }
 
 static void take_signals(gr_agent *a)
@@ -81,26 +91,36 @@ static void become_orphan(gr_agent *a)
 {
     a->is_orphan = true;
     a->front = -1;
-    if (a->round) {
-        gr_round_end(a->round, SIGKILL);
-        gr_round_end(a->round, SIGKILL);
-    }
+    if (a->round)
+        gr_round_kill(a->round);
 }
 
 gr_status gr_agent_wait(gr_agent *a, int fd, int ms)
 {
-    struct pollfd p[3] = { { .fd = a->signals, .events = POLLIN },
+    struct pollfd p[4] = { { .fd = a->signals, .events = POLLIN },
                            { .fd = a->front, .events = POLLIN },
-                           { .fd = fd, .events = POLLIN } };
+                           { .fd = fd, .events = POLLIN },
+                           { .fd = a->round ? a->round->witness.fd : -1, .events = POLLIN } };
     int left = a->round ? gr_round_tick(a->round) : -1;
 
     if (left >= 0 && (ms < 0 || left < ms))
         ms = left;
-    if (poll(p, 3, ms) < 0 && errno != EINTR)
+    if (poll(p, 4, ms) < 0 && errno != EINTR)
         return gr_fail(GR_ERR_IO, "poll: %s", strerror(errno));
     if (p[1].revents)
         become_orphan(a);
+    ask_witness(a); /* first: ranks that have had the signal are not told, nor blamed */
     take_signals(a);
+    return GR_OK;
+}
+
+gr_status gr_agent_settle(gr_agent *a)
+{
+    gr_deadline d = gr_deadline_in_ms(gr_round_looks_stopped(a->round) ? GR_SPREAD_MS : 0);
+
+    do
+        GR_TRY(gr_agent_wait(a, -1, gr_deadline_left_ms(d)));
+    while (!gr_agent_must_stop(a) && !gr_deadline_passed(d));
     return GR_OK;
 }
 

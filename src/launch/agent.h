@@ -15,7 +15,6 @@ typedef struct gr_agent {
     gr_logs *logs;
     gr_round *round; /* the one that runs, or NULL */
     int stop_signal; /* the first signal to end that came; 0: none */
-    int n_stops;     /* how many came */
     bool is_orphan;  /* the front is gone */
 } gr_agent;
 
@@ -27,6 +26,9 @@ void gr_agent_fini(gr_agent *a);
 /* Waits for something, at most ms (-1: no limit), or for `fd` (-1: none) to have bytes, and
  * handles signals, ranks and the front. */
 gr_status gr_agent_wait(gr_agent *a, int fd, int ms) GR_MUST_CHECK;
+/* When all ranks have ended: takes signals that are on their way. Who signals all processes of a
+ * job may have come to the ranks first. */
+gr_status gr_agent_settle(gr_agent *a) GR_MUST_CHECK;
 /* Whether the user, or the end of the front, wants the job to end. */
 bool gr_agent_must_stop(const gr_agent *a);
 

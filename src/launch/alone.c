@@ -19,6 +19,8 @@ static gr_status run_round(gr_agent *a, const gr_place *p, gr_round *r)
         gr_round_look(r); /* one may have ended before it was ours to hear of */
     while (st == GR_OK && !gr_round_is_over(r))
         st = gr_agent_wait(a, -1, -1);
+    if (st == GR_OK)
+        st = gr_agent_settle(a);
     a->round = NULL;
     if (r->output)
         gr_round_finish(r);
@@ -39,7 +41,7 @@ static gr_status announce(gr_agent *a, const gr_place *p, const gr_round *r, int
 {
     gr_text text = GR_TEXT_INIT;
 
-    gr_report_write(&text, r->workers, a->config->n_local, r->start_ns, a->logs);
+    gr_report_write(&text, r->workers, a->config->n_local, 0, r->start_ns, a->logs);
     gr_text_addf(&text, "restart %d of %d in %.1f s", p->restart + 1, a->config->max_restarts,
                  pause_ms * 1e-3);
     gr_report_log(gr_text_str(&text));
@@ -53,7 +55,7 @@ static gr_status run_rounds(gr_agent *a, gr_store_server *server, gr_place *p,
     gr_backoff pauses = gr_backoff_begin(a->config->restart_ms);
 
     for (;;) {
-        gr_round r = { 0 };
+        gr_round r = GR_ROUND_INIT;
         gr_status st = run_round(a, p, &r);
         const worker *root = st == GR_OK ? gr_report_root(r.workers, a->config->n_local) : NULL;
         /* Who asks the ranks to stop wants no restart, though the launcher was not asked. */
@@ -64,8 +66,9 @@ static gr_status run_rounds(gr_agent *a, gr_store_server *server, gr_place *p,
             st = announce(a, p, &r, gr_backoff_next(&pauses, gr_now_ns() - r.start_ns));
         again = again && st == GR_OK && !gr_agent_must_stop(a);
         if (st == GR_OK && !again) {
-            result->exit_code = gr_report_exit_code(root);
-            gr_report_write(&result->report, r.workers, a->config->n_local, r.start_ns, a->logs);
+            result->exit_code = gr_report_exit_code(root, r.stop_signal);
+            gr_report_write(&result->report, r.workers, a->config->n_local, r.stop_signal,
+                            r.start_ns, a->logs);
         }
         gr_round_fini(&r);
         if (!again)

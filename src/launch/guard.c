@@ -2,6 +2,7 @@
 #include "launch/guard.h"
 
 #include "base/clock.h"
+#include "launch/round.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -149,8 +150,42 @@ void gr_guard_reap_strays(const pid_t *ours, int n_ours)
 
 /* ---- the front ---- */
 
+/* The stop as the front has seen it. */
+typedef struct front_stop {
+    int signal; /* the first one; 0: none */
+    int64_t ns;
+} front_stop;
+
+/* Those who signal twice in short time (timeout(1): its child, then the group) mean one stop. The
+ * agent would know, too; but it may be busy, and the second one would reach it late. */
+static bool is_new(front_stop *s, int number)
+{
+    if (s->signal != 0)
+        return gr_now_ns() - s->ns >= GR_SAME_STOP_MS * (int64_t)1000000;
+    *s = (front_stop){ number, gr_now_ns() };
+    return true;
+}
+
+static void tell_end(gr_guard *g, pid_t agent, int status, const front_stop *stop, gr_text *report)
+{
+    g->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (WIFSIGNALED(status))
+        gr_text_addf(report,
+                     "the process that watches the ranks (%d) was killed by signal %d (SIG%s); all "
+                     "ranks were ended\n",
+                     (int)agent, WTERMSIG(status), sigabbrev_np(WTERMSIG(status)));
+    /* Whether the ranks had it from somebody else and stopped, nobody knows. */
+    if (g->exit_code == 0 && stop->signal != 0) {
+        g->exit_code = 128 + stop->signal;
+        gr_text_addf(report,
+                     "stopped by SIG%s; it came when all ranks had ended with exit code 0\n",
+                     sigabbrev_np(stop->signal));
+    }
+}
+
 static void front_wait(gr_guard *g, pid_t agent, const sigset_t *waited, gr_text *report)
 {
+    front_stop stop = { 0, 0 };
     int status = 0;
 
     for (;;) {
@@ -159,17 +194,13 @@ static void front_wait(gr_guard *g, pid_t agent, const sigset_t *waited, gr_text
 
         if (ended == agent || (ended < 0 && errno == ECHILD))
             break;
-        if (sigwaitinfo(waited, &info) > 0 && info.si_signo != SIGCHLD)
+        if (sigwaitinfo(waited, &info) > 0 && info.si_signo != SIGCHLD &&
+            (sigismember(&g->endings, info.si_signo) != 1 || is_new(&stop, info.si_signo)))
             kill(agent, info.si_signo);
     }
     /* Usually there is nobody: the agent has seen to that. */
     gr_guard_end_descendants(0);
-    g->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (WIFSIGNALED(status))
-        gr_text_addf(report,
-                     "the process that watches the ranks (%d) was killed by signal %d (SIG%s); all "
-                     "ranks were ended\n",
-                     (int)agent, WTERMSIG(status), sigabbrev_np(WTERMSIG(status)));
+    tell_end(g, agent, status, &stop, report);
 }
 
 static void be_agent(gr_guard *g, int front)
@@ -182,16 +213,13 @@ static void be_agent(gr_guard *g, int front)
 
 gr_status gr_guard_start(gr_guard *g, const sigset_t *signals, gr_text *report)
 {
-    sigset_t waited = *signals, old;
     int ends[2];
     pid_t agent;
 
-    sigaddset(&waited, SIGCHLD);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return gr_fail(GR_ERR_IO, "prctl: %s", strerror(errno));
     if (pipe2(ends, O_CLOEXEC) != 0)
         return gr_fail(GR_ERR_IO, "pipe: %s", strerror(errno));
-    sigprocmask(SIG_BLOCK, &waited, &old);
     agent = fork();
     if (agent == 0) {
         close(ends[1]);
@@ -202,12 +230,10 @@ gr_status gr_guard_start(gr_guard *g, const sigset_t *signals, gr_text *report)
     close(ends[0]);
     if (agent < 0) {
         close(ends[1]);
-        sigprocmask(SIG_SETMASK, &old, NULL);
         return gr_fail(GR_ERR_IO, "fork: %s", strerror(errno));
     }
     g->is_front = true;
-    front_wait(g, agent, &waited, report); /* the pipe's other end stays open meanwhile */
+    front_wait(g, agent, signals, report); /* the pipe's other end stays open meanwhile */
     close(ends[1]);
-    sigprocmask(SIG_SETMASK, &old, NULL);
     return GR_OK;
 }

@@ -7,7 +7,7 @@
  *
  * Both adopt orphans below them (PR_SET_CHILD_SUBREAPER). When the front is killed, the agent
  * sees the end of a pipe and kills everything below it; when the agent is killed, the front
- * does. Signals reach the ranks through the agent only.
+ * does. Signals reach the ranks through the agent only, unless somebody signals all processes.
  */
 #ifndef GR_LAUNCH_GUARD_H
 #define GR_LAUNCH_GUARD_H
@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 typedef struct gr_guard {
+    sigset_t endings; /* signals that end the job; set by the caller */
     bool is_front;
     int exit_code; /* front: of the whole */
     int front;     /* agent: end of file here says that the front is gone */
@@ -26,8 +27,8 @@ typedef struct gr_guard {
 
 /*
  * Forks. In the front it returns when all is over, with the exit code, and a text if the agent
- * was killed; the agent returns at once with all `signals` and SIGCHLD blocked. Called before
- * there are threads. Signals that are ignored (nohup) stay so.
+ * was killed; the agent returns at once. `signals`, SIGCHLD among them, are blocked by the caller
+ * and stay so in both. Called before there are threads.
  */
 gr_status gr_guard_start(gr_guard *g, const sigset_t *signals, gr_text *report) GR_MUST_CHECK;
 

@@ -154,12 +154,13 @@ static void say_ended(hosts *h, const gr_round *r, int attempt)
     const worker *root = gr_report_root(r->workers, h->config->n_local);
     gr_text t = GR_TEXT_INIT, report = GR_TEXT_INIT, line = GR_TEXT_INIT;
 
-    gr_report_write(&report, r->workers, h->config->n_local, r->start_ns, h->agent->logs);
+    gr_report_write(&report, r->workers, h->config->n_local, r->stop_signal, r->start_ns,
+                    h->agent->logs);
     gr_report_line(&line, root, r->start_ns);
     gr_frame_begin(&t, "ENDED");
     gr_frame_put_int(&t, "attempt", attempt);
     gr_frame_put_int(&t, "blame", gr_report_blame(root));
-    gr_frame_put_int(&t, "code", gr_report_exit_code(root));
+    gr_frame_put_int(&t, "code", gr_report_exit_code(root, r->stop_signal));
     gr_frame_put(&t, "line", gr_text_str(&line));
     gr_frame_end(&t, gr_text_str(&report));
     gr_member_say(h->member, &t);
@@ -244,7 +245,10 @@ static gr_status watch(hosts *h, gr_round *r)
         if (h->event.kind == GR_EVENT_END) {
             if (!r->is_ending) {
                 gr_log(LAUNCH, DEBUG, "the round ends: %s", gr_text_str(&h->event.text));
-                gr_round_end(r, h->event.signal);
+                if (h->event.is_stop)
+                    gr_round_stop(r, h->event.signal);
+                else
+                    gr_round_end(r, h->event.signal);
             }
         } else if (h->event.kind == GR_EVENT_FINISH) {
             return gr_fail(GR_ERR_FORMAT, "a finish in the middle of a round");
@@ -260,7 +264,7 @@ static gr_status watch(hosts *h, gr_round *r)
 static gr_status run_round(hosts *h)
 {
     gr_place place = h->event.place;
-    gr_round r = { 0 };
+    gr_round r = GR_ROUND_INIT;
     gr_status st = gr_logs_begin(h->agent->logs, place.attempt);
 
     if (st == GR_OK)
@@ -272,16 +276,20 @@ static gr_status run_round(hosts *h)
     }
     h->agent->round = &r;
     if (h->agent->stop_signal != 0)
-        gr_round_end(&r, h->agent->stop_signal);
+        gr_round_stop(&r, h->agent->stop_signal);
     gr_round_look(&r);
     st = watch(h, &r);
+    if (st == GR_OK)
+        st = gr_agent_settle(h->agent);
     h->agent->round = NULL;
     gr_round_finish(&r);
     /* With the front gone this host leaves the job without a word: the others call it lost. */
     if (st == GR_OK && h->agent->is_orphan)
         st = gr_fail(GR_ERR_STOPPED, "the launcher was killed");
-    if (st == GR_OK)
+    if (st == GR_OK) {
+        say_stop(h); /* before: it decides what follows */
         say_ended(h, &r, place.attempt);
+    }
     gr_round_fini(&r);
     return st;
 }

@@ -40,9 +40,12 @@ gr_status gr_launch(const gr_launch_config *config, gr_launch_result *result)
     gr_status st;
 
     keep_ignored(&c.endings);
-    watched = c.endings;
+    guard.endings = watched = c.endings;
     sigaddset(&watched, SIGUSR1);
     sigaddset(&watched, SIGUSR2);
+    sigaddset(&watched, SIGCHLD);
+    /* From here to the end of the program: who is stopped tidies up, and says so. */
+    sigprocmask(SIG_BLOCK, &watched, NULL);
     /* Before the fork: whichever process is left at the end removes a temporary folder. */
     GR_TRY(gr_logs_create(&logs, &c));
     st = gr_guard_start(&guard, &watched, &result->report);

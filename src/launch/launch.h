@@ -14,13 +14,14 @@ extern "C" {
 #endif
 
 typedef struct gr_launch_result {
-    int exit_code;  /* 0, or the root cause's exit code, or 128 plus its signal */
+    int exit_code;  /* 0, the root cause's exit code, or 128 plus its signal or that of a stop */
     gr_text report; /* for stderr; empty when all went well */
 } gr_launch_result;
 
 /*
  * Runs the job to its end; output of the ranks goes to stdout and stderr. GR_OK: the job ran,
- * and the result says how it ended. A second signal to end ends the ranks at once.
+ * and the result says how it ended. A second signal to end, 2 s after the first, ends the ranks at
+ * once. Signals stay blocked afterwards.
  *
  * Called once, from the main thread of a program that has no other threads or children. It
  * forks: two processes return from it, one after the other, the second with an empty report.

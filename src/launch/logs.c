@@ -4,10 +4,10 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/outfile.h"
+#include "launch/litter.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,7 @@
 struct gr_logs {
     gr_text folder;    /* of this run; empty: no files */
     gr_text temporary; /* to remove at the end; empty: nothing is removed */
+    int lock;          /* of the temporary folder; -1: none */
     int n_local;
     int attempt;
 };
@@ -62,9 +63,12 @@ static gr_status make_temporary(gr_logs *l, const gr_launch_config *c)
     }
     GR_TRY(st);
     gr_text_addf(&l->folder, "%s/%s_run", l->temporary.str, c->run_id);
+    gr_litter_sweep(has_place ? tmp : "/tmp");
     if (has_output(c)) { /* who sends output into files wants to read them afterwards */
         gr_text_fini(&l->temporary);
         l->temporary = (gr_text)GR_TEXT_INIT;
+    } else {
+        l->lock = gr_litter_mark(l->temporary.str);
     }
     return GR_OK;
 }
@@ -95,6 +99,7 @@ gr_status gr_logs_create(gr_logs **out, const gr_launch_config *c)
     if (!l)
         return GR_ERR_NOMEM;
     l->n_local = c->n_local;
+    l->lock = -1;
     if (!has_place)
         st = make_temporary(l, c);
     else if (strcmp(c->log_dir, "/dev/null") != 0)
@@ -156,21 +161,14 @@ gr_status gr_logs_open(const gr_logs *l, int local_rank, const char *name, int *
     return st;
 }
 
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *place)
-{
-    (void)about;
-    (void)kind;
-    (void)place;
-    (void)remove(path); /* what cannot be removed stays behind in the temporary folder */
-    return 0;
-}
-
 void gr_logs_destroy(gr_logs *l)
 {
     if (!l)
         return;
     if (l->temporary.len > 0)
-        (void)nftw(l->temporary.str, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        gr_litter_remove(l->temporary.str);
+    if (l->lock >= 0)
+        close(l->lock); /* last: until then nobody else removes it */
     gr_text_fini(&l->folder);
     gr_text_fini(&l->temporary);
     gr_free(l);

@@ -285,6 +285,7 @@ static void end_round(gr_hub *h, const char *why, int signal_number)
     h->end_limit = gr_deadline_in_ms((int64_t)h->config->shutdown_ms + 15000);
     gr_frame_begin(&t, "END");
     gr_frame_put_int(&t, "signal", signal_number);
+    gr_frame_put_int(&t, "stop", h->stop_signal != 0);
     gr_frame_end(&t, why);
     for (int i = 0; i < h->n_peers; i++)
         if (h->peers[i]->in_round)
@@ -389,7 +390,8 @@ static gr_status take_stop(gr_hub *h, const gr_frame *f)
     int signal_number;
 
     GR_TRY(gr_frame_int(f, "signal", 1, NSIG - 1, &signal_number));
-    h->stop_signal = signal_number;
+    if (h->stop_signal == 0)
+        h->stop_signal = signal_number;
     if (h->phase == GR_RUN)
         end_round(h, "the job was told to end on another host", signal_number);
     else if (h->phase == GR_GATHER || h->phase == GR_CHECK)

@@ -1,6 +1,9 @@
 /* What the meeting knows, counted and put into words. */
 #include "launch/hub_impl.h"
 
+#include <signal.h>
+#include <string.h>
+
 int gr_meeting_size(const gr_hub *h)
 {
     int n = 0;
@@ -70,5 +73,10 @@ int gr_meeting_verdict(const gr_hub *h, gr_text *out)
                 (p != root || host_is_root))
                 gr_text_addf(out, "  then on host '%s': %s\n", p->host, p->line);
         }
+    if (!host_is_root && !root && h->stop_signal != 0) {
+        gr_text_addf(out, "stopped by SIG%s; all ranks ended with exit code 0 when told to end\n",
+                     sigabbrev_np(h->stop_signal));
+        return 128 + h->stop_signal;
+    }
     return host_is_root ? 1 : root ? root->exit_code : 0;
 }

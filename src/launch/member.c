@@ -156,11 +156,13 @@ static gr_status read_event(gr_member *m, const gr_frame *f, gr_event *e)
     gr_text_addn(&e->text, f->body, f->n_body);
     if (e->kind == GR_EVENT_WELCOME)
         gr_frame_text(f, "token", m->token, sizeof(m->token));
-    else if (e->kind == GR_EVENT_ROUND)
+    if (e->kind == GR_EVENT_ROUND)
         return read_place(m, f, &e->place);
-    else if (e->kind == GR_EVENT_END)
-        return gr_frame_int(f, "signal", 1, 64, &e->signal);
-    else if (e->kind == GR_EVENT_FINISH)
+    if (e->kind == GR_EVENT_END) {
+        GR_TRY(gr_frame_int(f, "signal", 1, 64, &e->signal));
+        return gr_frame_int(f, "stop", 0, 1, &e->is_stop);
+    }
+    if (e->kind == GR_EVENT_FINISH)
         return gr_frame_int(f, "code", 0, 255, &e->exit_code);
     return GR_OK;
 }

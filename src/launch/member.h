@@ -16,7 +16,7 @@ typedef enum gr_event_kind {
     GR_EVENT_NOTE,    /* text: for the user */
     GR_EVENT_CHECK,   /* text: whom to try to reach, "address port host" lines */
     GR_EVENT_ROUND,   /* place: start the ranks */
-    GR_EVENT_END,     /* signal, text: end them */
+    GR_EVENT_END,     /* signal, is_stop, text: end them */
     GR_EVENT_FINISH   /* exit_code, text: the job is over */
 } gr_event_kind;
 
@@ -24,6 +24,7 @@ typedef struct gr_event {
     gr_event_kind kind;
     gr_place place;
     int signal, exit_code;
+    int is_stop;  /* END: somebody stopped the job, no rank failed */
     gr_text text; /* owned; reused from event to event */
 } gr_event;
 

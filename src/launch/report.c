@@ -17,28 +17,35 @@ static bool has_failed(const worker *w)
     return w->signal != 0 || w->exit_code != 0;
 }
 
+bool gr_report_was_asked(const worker *w)
+{
+    static const int requests[] = { SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGTERM };
+
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+        if (w->signal == requests[i] || (w->signal == 0 && w->exit_code == 128 + requests[i]))
+            return true;
+    return false;
+}
+
 /* It was asked to stop and ended in order: our programs, and shells, end with 128 plus the signal
  * then. A rank that a signal killed did not: who kills one rank from outside (an OOM killer, a
  * colleague) makes a failure, whatever the signal. */
 static bool was_stopped(const worker *w)
 {
-    static const int requests[] = { SIGHUP, SIGINT, SIGUSR1, SIGTERM };
-
-    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
-        if (w->signal == 0 && w->exit_code == 128 + requests[i])
-            return true;
-    return false;
+    return w->signal == 0 && w->exit_code != 128 + SIGQUIT && gr_report_was_asked(w);
 }
 
 int gr_report_blame(const worker *w)
 {
+    bool is_peer = w && w->signal == 0 && w->exit_code == GR_EXIT_PEER;
+
     if (!w || !has_failed(w))
         return GR_BLAME_NONE;
     if (w->was_told)
-        return GR_BLAME_TOLD;
+        return is_peer || gr_report_was_asked(w) ? GR_BLAME_TOLD : GR_BLAME_BAD;
     if (was_stopped(w))
         return GR_BLAME_STOP;
-    return w->signal == 0 && w->exit_code == GR_EXIT_PEER ? GR_BLAME_PEER : GR_BLAME_OWN;
+    return is_peer ? GR_BLAME_PEER : GR_BLAME_OWN;
 }
 
 const worker *gr_report_root(const worker *workers, int n_workers)
@@ -56,8 +63,12 @@ const worker *gr_report_root(const worker *workers, int n_workers)
     return root;
 }
 
-int gr_report_exit_code(const worker *root)
+int gr_report_exit_code(const worker *root, int stop)
 {
+    int blame = gr_report_blame(root);
+
+    if (stop != 0 && (blame == GR_BLAME_NONE || blame == GR_BLAME_TOLD || blame == GR_BLAME_STOP))
+        return 128 + stop;
     if (!root)
         return 0;
     return root->signal ? 128 + root->signal : root->exit_code;
@@ -228,21 +239,33 @@ static void write_leavers(gr_text *out, const worker *workers, int n_workers, co
         gr_text_addf(out, "  and %d more\n", n - MAX_FOLLOWERS);
 }
 
-void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t start_ns,
+/* Nobody failed of itself: somebody stopped the job, and that is no failure to report. */
+static void write_stopped(gr_text *out, const worker *root, int n_workers, int stop)
+{
+    gr_text_add(out, "stopped");
+    if (stop != 0)
+        gr_text_addf(out, " by SIG%s", sigabbrev_np(stop));
+    if (root)
+        gr_text_addf(out, "; rank %d: ", root->rank);
+    else
+        gr_text_addf(out, "; %d rank%s ended with exit code 0 when told to end\n", n_workers,
+                     gr_plural(n_workers));
+}
+
+void gr_report_write(gr_text *out, const worker *workers, int n_workers, int stop, int64_t start_ns,
                      const gr_logs *logs)
 {
     const worker *root = gr_report_root(workers, n_workers);
     int blame = gr_report_blame(root);
-    bool stopped = blame == GR_BLAME_STOP || blame == GR_BLAME_TOLD;
+    bool stopped = blame == GR_BLAME_STOP || blame == GR_BLAME_TOLD || blame == GR_BLAME_BAD;
     char host[256];
 
+    if (stopped || (!root && stop != 0))
+        write_stopped(out, root, n_workers, stop);
     if (!root)
         return;
     gr_report_host(host, sizeof(host));
-    /* Nobody failed of itself: somebody stopped the job, and that is no failure to report. */
-    if (stopped)
-        gr_text_addf(out, "stopped; rank %d: ", root->rank);
-    else
+    if (!stopped)
         gr_text_addf(out, "rank %d on host '%s' failed first: ", root->rank, host);
     write_end(out, root, start_ns);
     gr_text_add(out, "\n");

@@ -9,7 +9,8 @@ enum {
     GR_BLAME_OWN,  /* failed by itself */
     GR_BLAME_STOP, /* somebody asked it, not us, to stop, and it ended in order */
     GR_BLAME_PEER, /* suffered from another rank (GR_EXIT_PEER) */
-    GR_BLAME_TOLD, /* was told to end */
+    GR_BLAME_BAD,  /* was told to end, and ended badly: SIGKILL, or a code of its own */
+    GR_BLAME_TOLD, /* was told to end, and did */
     GR_BLAME_NONE  /* did not fail */
 };
 
@@ -18,11 +19,17 @@ enum {
 const worker *gr_report_root(const worker *workers, int n_workers);
 int gr_report_blame(const worker *w); /* NULL: GR_BLAME_NONE */
 
-/* 0, the exit code of `root`, or 128 plus its signal. */
-int gr_report_exit_code(const worker *root);
+/* Whether it ended as those do that are asked to stop: killed by such a signal, or with 128 plus
+ * its number. */
+bool gr_report_was_asked(const worker *w);
 
-/* Host, rank, how, when, what its error file says, its last lines; then the followers. */
-void gr_report_write(gr_text *out, const worker *workers, int n_workers, int64_t start_ns,
+/* 0, the exit code of `root`, or 128 plus its signal. `stop`: the signal that stopped the job, 0
+ * for none: then 128 plus that is the code of ranks that ended as they should, 0 included. */
+int gr_report_exit_code(const worker *root, int stop);
+
+/* Host, rank, how, when, what its error file says, its last lines; then the followers. Of a job
+ * that was stopped there is a line even when all ranks ended with 0. */
+void gr_report_write(gr_text *out, const worker *workers, int n_workers, int stop, int64_t start_ns,
                      const gr_logs *logs);
 
 /* How one worker ended, without a line end; nothing for NULL. */

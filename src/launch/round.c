@@ -2,7 +2,10 @@
 #include "launch/round.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "launch/guard.h"
+#include "launch/report.h"
 
 #include <signal.h>
 #include <string.h>
@@ -22,21 +25,69 @@ static void tell_all(gr_round *r, int signal_number)
         }
 }
 
-static void kill_all(gr_round *r)
+void gr_round_kill(gr_round *r)
 {
-    r->is_killed = true;
+    r->is_ending = r->is_killed = true;
+    r->untold = 0;
     tell_all(r, SIGKILL);
+}
+
+static void begin_ending(gr_round *r)
+{
+    r->is_ending = true;
+    r->ending_ns = gr_now_ns();
 }
 
 void gr_round_end(gr_round *r, int signal_number)
 {
-    if (r->is_ending) {
-        kill_all(r);
+    if (r->is_ending)
         return;
-    }
-    r->is_ending = true;
+    begin_ending(r);
     r->next = gr_deadline_in_ms(r->config->shutdown_ms);
     tell_all(r, signal_number);
+}
+
+/* Ranks that the stop reached before it reached us have been told, too, though not by us; and
+ * those that ended because of them. */
+static void note_told(gr_round *r)
+{
+    int64_t since_ns = gr_now_ns() - GR_SAME_STOP_MS * (int64_t)1000000;
+
+    for (int i = 0; i < r->config->n_local; i++) {
+        worker *w = &r->workers[i];
+
+        if (w->has_ended && w->ended_ns > since_ns &&
+            (gr_report_was_asked(w) || w->exit_code == GR_EXIT_PEER))
+            w->was_told = true;
+    }
+}
+
+void gr_round_stop(gr_round *r, int signal_number)
+{
+    if (r->is_ending && gr_now_ns() - r->ending_ns >= GR_SAME_STOP_MS * (int64_t)1000000) {
+        gr_round_kill(r);
+        return;
+    }
+    if (r->stop_signal == 0) {
+        r->stop_signal = signal_number;
+        r->says_waiting = true;
+        note_told(r);
+    }
+    if (r->is_ending)
+        return;
+    begin_ending(r);
+    r->untold = signal_number;
+    r->next = gr_deadline_in_ms(GR_SPREAD_MS);
+}
+
+void gr_round_was_hit(gr_round *r, int signal_number)
+{
+    gr_round_stop(r, signal_number);
+    if (r->untold == 0)
+        return; /* too late to spare them a second one, or they were killed */
+    r->untold = 0;
+    r->next = gr_deadline_in_ms(r->config->shutdown_ms);
+    tell_all(r, SIGCONT); /* a stopped process would never notice */
 }
 
 void gr_round_signal(gr_round *r, int signal_number)
@@ -57,9 +108,9 @@ static void note_end(gr_round *r, worker *w, const siginfo_t *info)
     w->exit_code = killed ? -1 : info->si_status;
     if (r->is_ending || (!killed && w->exit_code == 0))
         return;
-    if (!killed && w->exit_code == GR_EXIT_PEER) {
+    if (w->exit_code == GR_EXIT_PEER || gr_report_was_asked(w)) {
         if (!r->is_lingering)
-            r->next = gr_deadline_in_ms(LINGER_MS);
+            r->next = gr_deadline_in_ms(w->exit_code == GR_EXIT_PEER ? LINGER_MS : GR_SPREAD_MS);
         r->is_lingering = true;
         return;
     }
@@ -78,20 +129,53 @@ void gr_round_look(gr_round *r)
             note_end(r, w, &info);
     }
     if (r->n_ended < r->config->n_local)
-        gr_guard_reap_strays(r->pids, r->config->n_local);
+        gr_guard_reap_strays(r->pids, r->config->n_local + 1);
+}
+
+static void say_waiting(gr_round *r)
+{
+    int n_left = r->config->n_local - r->n_ended;
+
+    r->says_waiting = false;
+    if (n_left > 0)
+        gr_log(
+            LAUNCH, INFO,
+            "SIG%s: waiting for %d of %d rank%s to end; SIGKILL in %d s, or with the next signal",
+            sigabbrev_np(r->stop_signal), n_left, r->config->n_local, gr_plural(r->config->n_local),
+            (gr_deadline_left_ms(r->next) + 999) / 1000);
+}
+
+/* What is due now. */
+static void act(gr_round *r)
+{
+    if (r->untold != 0) {
+        r->next = gr_deadline_in_ms(r->config->shutdown_ms);
+        tell_all(r, r->untold);
+        r->untold = 0;
+    } else if (r->is_ending) {
+        gr_round_kill(r);
+    } else {
+        gr_round_end(r, SIGTERM);
+    }
 }
 
 int gr_round_tick(gr_round *r)
 {
+    int64_t same_ms = GR_SAME_STOP_MS - (gr_now_ns() - r->ending_ns) / 1000000;
+    int left;
+
     if (r->is_killed || !(r->is_lingering || r->is_ending))
         return -1;
-    if (!gr_deadline_passed(r->next))
-        return gr_deadline_left_ms(r->next);
-    if (r->is_ending)
-        kill_all(r);
-    else
-        gr_round_end(r, SIGTERM);
-    return gr_round_tick(r);
+    if (gr_deadline_passed(r->next)) {
+        act(r);
+        return gr_round_tick(r);
+    }
+    left = gr_deadline_left_ms(r->next);
+    if (!r->says_waiting || !r->is_ending)
+        return left;
+    if (same_ms <= 0)
+        say_waiting(r);
+    return same_ms > 0 && same_ms < left ? (int)same_ms : left;
 }
 
 bool gr_round_is_over(const gr_round *r)
@@ -99,9 +183,13 @@ bool gr_round_is_over(const gr_round *r)
     return r->n_ended == r->config->n_local;
 }
 
-bool gr_round_has_failed(const gr_round *r)
+bool gr_round_looks_stopped(const gr_round *r)
 {
-    return r->is_ending || r->is_lingering;
+    for (int i = 0; i < r->config->n_local; i++)
+        if (r->workers[i].has_ended && !r->workers[i].was_told &&
+            gr_report_was_asked(&r->workers[i]))
+            return true;
+    return false;
 }
 
 gr_status gr_round_start(gr_round *r, const gr_launch_config *c, const gr_place *p,
@@ -109,11 +197,13 @@ gr_status gr_round_start(gr_round *r, const gr_launch_config *c, const gr_place 
 {
     size_t n = (size_t)c->n_local;
 
-    *r = (gr_round){ .config = c, .start_ns = gr_now_ns() };
+    *r = (gr_round){ .config = c, .start_ns = gr_now_ns(), .witness = { .fd = -1 } };
     r->workers = (worker *)gr_calloc(n, sizeof(*r->workers));
-    r->pids = (pid_t *)gr_calloc(n, sizeof(*r->pids));
+    r->pids = (pid_t *)gr_calloc(n + 1, sizeof(*r->pids));
     if (!r->workers || !r->pids)
         return GR_ERR_NOMEM;
+    GR_TRY(gr_witness_start(&r->witness, &c->endings, c->argv));
+    r->pids[n] = r->witness.pid;
     GR_TRY(gr_workers_start(r->workers, c, p, logs));
     for (size_t i = 0; i < n; i++)
         r->pids[i] = r->workers[i].pid;
@@ -125,6 +215,7 @@ void gr_round_finish(gr_round *r)
     bool ended_well = gr_round_is_over(r) && !r->is_ending;
     int grace = r->config->shutdown_ms < STRAY_MS ? r->config->shutdown_ms : STRAY_MS;
 
+    gr_witness_end(&r->witness);
     for (int i = 0; i < r->config->n_local; i++)
         gr_worker_signal(&r->workers[i], ended_well ? SIGTERM : SIGKILL);
     gr_guard_end_descendants(ended_well ? grace : 0);
@@ -138,7 +229,8 @@ void gr_round_finish(gr_round *r)
 void gr_round_fini(gr_round *r)
 {
     relay_finish(r->output, gr_deadline_in_ms(0));
+    gr_witness_end(&r->witness);
     gr_free(r->workers);
     gr_free(r->pids);
-    *r = (gr_round){ 0 };
+    *r = GR_ROUND_INIT;
 }

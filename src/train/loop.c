@@ -504,6 +504,8 @@ gr_status gr_train(const gr_command *c, int *signal)
     if (st == GR_OK)
         st = gr_trainer_run(&t, signal);
     st = gr_trainer_end(&t, st);
-    gr_stop_unwatch();
+    /* After a stop the process ends with its code: an echo on the way does not kill it. */
+    if (st != GR_ERR_STOPPED)
+        gr_stop_unwatch();
     return st;
 }

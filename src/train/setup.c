@@ -180,13 +180,10 @@ static gr_status open_run(gr_trainer *t)
 
 static gr_status begin_training(gr_trainer *t, const gr_command *c)
 {
-    gr_job job;
-
     GR_TRY(gr_trainer_begin(t, c, GR_TASK_TRAIN));
-    GR_TRY(gr_job_ranks_from_env(&job));
     t->is_quiet = !gr_log_wants(GR_LOG_TRAIN, GR_LEVEL_WARN);
     /* Not before: a rank that waits for the others has nothing to save. */
-    gr_stop_watch(strcmp(job.source, "nobody") != 0);
+    gr_stop_watch();
     return GR_OK;
 }
 

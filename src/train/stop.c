@@ -1,8 +1,7 @@
 /*
- * Signals. Ctrl-C on a terminal reaches every process of the job, and the launcher then
- * passes it on, so that one request comes twice within moments: what follows the first one
- * closely is the same request. Without a launcher there are still timeout(1) and shells that pass
- * on what came to the whole group, at once; hands are slower.
+ * Signals. One request may come more than once: a service manager or a batch system signals every
+ * process of a job, and the launcher passes its own on; timeout(1) signals its child and then the
+ * group; people press Ctrl-C twice. What follows the first one closely is the same request.
  *
  * The handler is the only code that runs asynchronously. It touches static variables, which
  * is why there is one watch per process.
@@ -14,15 +13,13 @@
 #include <stdint.h>
 #include <time.h>
 
-#define LAUNCHED_NS 1000000000 /* how late an echo may come */
-#define ALONE_NS    100000000
+#define SAME_REQUEST_NS 2000000000 /* how late an echo may come; gradrun has the same time */
 
 static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
 #define N_WATCHED ((int)(sizeof(watched) / sizeof(watched[0])))
 
 static volatile sig_atomic_t stop_signal;
-static int64_t stopped_at_ns;   /* used by the handler only; all of them are blocked in it */
-static int64_t same_request_ns; /* written before the handler is there */
+static int64_t stopped_at_ns; /* used by the handler only; all of them are blocked in it */
 static struct sigaction before[N_WATCHED];
 static bool is_watching;
 
@@ -36,18 +33,17 @@ static void note(int number)
     if (stop_signal == 0) {
         stopped_at_ns = now_ns;
         stop_signal = number;
-    } else if (now_ns - stopped_at_ns > same_request_ns) {
+    } else if (now_ns - stopped_at_ns > SAME_REQUEST_NS) {
         signal(number, SIG_DFL);
         raise(number); /* delivered when the handler returns */
     }
 }
 
-void gr_stop_watch(bool has_launcher)
+void gr_stop_watch(void)
 {
     struct sigaction action = { .sa_handler = note, .sa_flags = SA_RESTART };
 
     stop_signal = 0;
-    same_request_ns = has_launcher ? LAUNCHED_NS : ALONE_NS;
     is_watching = true;
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < N_WATCHED; i++)

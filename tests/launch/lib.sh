@@ -45,5 +45,14 @@ is_gone() {
     [ "$state" = Z ] || [ "$state" = X ]
 }
 all_gone() { local p; for p in "$@"; do is_gone "$p" || return 1; done; }
+# survivors WORD: processes that have it ("NAME=value") in their environment.
+survivors() {
+    local f
+    for f in $(grep -lzx "$1" /proc/[0-9]*/environ 2>/dev/null); do
+        f=${f#/proc/}
+        is_gone "${f%/environ}" || echo "${f%/environ}"
+    done
+}
+no_survivors() { [ -z "$(survivors "$1")" ]; }
 milliseconds() { date +%s%3N; }
 . "$GR_SOURCE/tests/launch/ports.sh"

@@ -11,7 +11,7 @@ RANDOM=$SEED
 echo "soak: $n_jobs jobs, SEED=$SEED"
 mkdir tmp
 export TMPDIR=$PWD/tmp
-mark=soak_$$ # in the environment of everything that belongs to a job
+mark=SOAK_MARK=soak_$$ # in the environment of everything that belongs to a job
 
 cat >rank.sh <<'END'
 #!/bin/bash
@@ -27,38 +27,39 @@ exec "$WORKER" store 1000
 END
 chmod +x rank.sh
 export WORKER
-survivors() { # processes that have our mark in their environment, zombies not counted
-    local f
-    for f in $(grep -lzx "SOAK_MARK=$mark" /proc/[0-9]*/environ 2>/dev/null); do
-        f=${f#/proc/}
-        is_gone "${f%/environ}" || echo "${f%/environ}"
-    done
-}
-no_survivors() { [ -z "$(survivors)" ]; }
-
 is_gradrun() { is_gone "$job" || [ "/proc/$job/exe" -ef "$RUN" ]; }
 
+kill_agent() {
+    local agent=()
+    read -r -a agent 2>/dev/null <"/proc/$job/task/$job/children" || true
+    if [ "${agent[0]:-}" ]; then kill -KILL "${agent[0]}"; else kill -KILL "$job"; fi 2>/dev/null || true
+}
+
 ways=(exit segv stubborn none)
-signals=(TERM INT KILL HUP none)
+signals=(TERM INT KILL HUP AGENT none) # AGENT: SIGKILL to the process that watches the ranks
 for i in $(seq 1 "$n_jobs"); do
     how=${ways[RANDOM % 4]}
-    signal=${signals[RANDOM % 5]}
+    signal=${signals[RANDOM % 6]}
     [ "$signal$how" != nonenone ] && [ "$signal$how" != nonestubborn ] || signal=KILL
     port=$(free_port)
     # A shell ignores INT for what it starts with &: one that comes before env has undone that
     # would be lost, and the job would run on.
-    HOW=$how SOAK_MARK=$mark env --default-signal=INT,QUIT,HUP "$RUN" \
+    HOW=$how env --default-signal=INT,QUIT,HUP "$mark" "$RUN" \
         --nproc-per-node $((2 + RANDOM % 3)) --master-port "$port" \
         --shutdown-timeout 1 --max-restarts $((RANDOM % 2)) --restart-delay 0 ./rank.sh \
         >out.txt 2>err.txt &
     job=$!
     wait_for is_gradrun
     sleep "0.$(printf %03d $((RANDOM % 600)))"
-    [ "$signal" = none ] || kill -"$signal" "$job" 2>/dev/null || true
+    case $signal in
+    none) ;;
+    AGENT) kill_agent ;;
+    *) kill -"$signal" "$job" 2>/dev/null || true ;;
+    esac
     wait_for is_gone "$job"
     wait "$job" 2>/dev/null || true
-    for _ in $(seq 1 600); do no_survivors && break; sleep 0.05; done
-    no_survivors || fail "job $i ($how, $signal) left processes: $(survivors | tr '\n' ' ')"
+    for _ in $(seq 1 600); do no_survivors "$mark" && break; sleep 0.05; done
+    no_survivors "$mark" || fail "job $i ($how, $signal) left processes: $(survivors "$mark" | tr '\n' ' ')"
     ! grep -i ":$(printf %04X "$port") .* 0A " /proc/net/tcp || fail "job $i left its port open"
     [ -z "$(ls tmp)" ] || fail "job $i ($how, $signal) left files: $(ls tmp)"
 done

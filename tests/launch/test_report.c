@@ -100,10 +100,57 @@ static void test_blame(void)
             w[r] = made(r, rows[i].ends[r]);
         root = gr_report_root(w, 3);
         GR_CHECK_EQ(root ? root->rank : -1, rows[i].root);
-        GR_CHECK_EQ(gr_report_exit_code(root), rows[i].code);
-        gr_report_write(&text, w, 3, 0, logs);
+        GR_CHECK_EQ(gr_report_exit_code(root, 0), rows[i].code);
+        gr_report_write(&text, w, 3, 0, 0, logs);
         if (!strstr(gr_text_str(&text), rows[i].part)) {
             fprintf(stderr, "row %zu: no '%s' in: %s\n", i, rows[i].part, gr_text_str(&text));
+            exit(1);
+        }
+        gr_text_fini(&text);
+    }
+    gr_logs_destroy(logs);
+}
+
+/* Whoever stops a job is told so, with the code of the signal, unless a rank failed of itself or
+ * ended badly when told. */
+static void test_stops(void)
+{
+    static const struct {
+        end ends[2];
+        int code;
+        const char *text; /* its beginning */
+    } rows[] = {
+        { { { 0, 0, 0, true }, { 0, 0, 1, true } },
+          143,
+          "stopped by SIGTERM; 2 ranks ended with exit code 0 when told to end\n" },
+        { { { 143, 0, 1, true }, { 0, 0, 0, true } },
+          143,
+          "stopped by SIGTERM; rank 0: exit code 143 when told to end" },
+        { { { 130, 0, 0, false }, { -1, SIGHUP, 1, true } },
+          143,
+          "stopped by SIGTERM; rank 0: exit code 130, process 100" },
+        { { { GR_EXIT_PEER, 0, 0, true }, { 143, 0, 1, true } },
+          143,
+          "stopped by SIGTERM; rank 0: exit code 4 when told to end" },
+        { { { 143, 0, 0, true }, { -1, SIGKILL, 1, true } },
+          137,
+          "stopped by SIGTERM; rank 1: killed by signal 9 (SIGKILL) when told to end" },
+        { { { 143, 0, 0, true }, { 1, 0, 1, true } },
+          1,
+          "stopped by SIGTERM; rank 1: exit code 1 when told to end" },
+        { { { 3, 0, 0, false }, { 143, 0, 1, true } }, 3, "rank 0 on host" },
+    };
+    gr_logs *logs;
+
+    GR_CHECK_OK(gr_logs_create(&logs, &config));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        worker w[2] = { made(0, rows[i].ends[0]), made(1, rows[i].ends[1]) };
+        gr_text text = GR_TEXT_INIT;
+
+        GR_CHECK_EQ(gr_report_exit_code(gr_report_root(w, 2), SIGTERM), rows[i].code);
+        gr_report_write(&text, w, 2, SIGTERM, 0, logs);
+        if (strncmp(gr_text_str(&text), rows[i].text, strlen(rows[i].text)) != 0) {
+            fprintf(stderr, "row %zu: no '%s' in: %s\n", i, rows[i].text, gr_text_str(&text));
             exit(1);
         }
         gr_text_fini(&text);
@@ -121,7 +168,7 @@ static void test_tail(void)
     for (int i = 0; i < 30; i++)
         w.tail.len +=
             (size_t)snprintf(w.tail.mem + w.tail.len, TAIL_BYTES - w.tail.len, "line %d\n", i);
-    gr_report_write(&text, &w, 1, 0, logs);
+    gr_report_write(&text, &w, 1, 0, 0, logs);
     GR_CHECK(strstr(gr_text_str(&text), "    line 29\n") != NULL);
     GR_CHECK(strstr(gr_text_str(&text), "    line 20\n") != NULL);
     GR_CHECK(strstr(gr_text_str(&text), "line 19\n") == NULL);
@@ -196,6 +243,7 @@ static void test_lines(void)
 int main(void)
 {
     test_blame();
+    test_stops();
     test_tail();
     test_error_file();
     test_leave();

@@ -47,7 +47,7 @@ for s in TERM:143 INT:130 HUP:129; do
     kill -"${s%:*}" "$job"
     ends "${s#*:}"
     [ $(($(milliseconds) - start)) -lt 25000 ] || fail "SIG${s%:*} took as long as the grace"
-    said 'gradrun: stopped; rank'
+    said "gradrun: stopped by SIG${s%:*}; rank"
 done
 
 # SIGKILL to the launcher, and to the process that watches the ranks; no file stays either.
@@ -62,6 +62,25 @@ read -r -a agent <"/proc/$job/task/$job/children" || true
 kill -KILL "${agent[0]}"
 ends 137
 said 'the process that watches the ranks .* was killed by signal 9 \(SIGKILL\)'
+wait_for tmp_is_empty
+# Both at once: the next job removes what they could not, and nothing that is not theirs to remove.
+begin
+read -r -a agent <"/proc/$job/task/$job/children" || true
+kill -KILL "$job" "${agent[0]}"
+wait "$job" || true
+kill -KILL "${pids[@]}" 2>/dev/null || true # the ranks are gone; what they started has no parent left
+wait_for all_gone "${pids[@]}"
+left=$(ls tmp)
+[ "$left" ] || fail "nothing is left of a job that was killed whole; what does this test show?"
+mkdir tmp/gradrun_abcdef tmp/gradrun_
+begin
+[ ! -e "tmp/$left" ] || fail "what a job left that was killed whole stays"
+[ -d tmp/gradrun_abcdef ] && [ -d tmp/gradrun_ ] || fail "folders of somebody else were removed"
+expect 0 "$RUN" true
+[ "$(ls tmp | wc -l)" = 3 ] || fail "the folder of a job that runs was removed: $(ls tmp)"
+kill -TERM "$job"
+ends 143
+rmdir tmp/gradrun_abcdef tmp/gradrun_
 wait_for tmp_is_empty
 
 # Ranks that do not listen: the grace, from a signal and from a failure alike; twice is at once.
@@ -80,9 +99,12 @@ said '^    oh no'
 said 'then rank 0: killed by signal 9 \(SIGKILL\) when told to end'
 STUBBORN=1 begin --shutdown-timeout 1000
 kill -INT "$job"
+start=$(milliseconds)
 told_again() { is_gone "$job" || { kill -INT "$job"; sleep 0.3; is_gone "$job"; }; }
-wait_for told_again # two at the same moment are one
+wait_for told_again # within 2 s they are one
 ends 137
+[ $(($(milliseconds) - start)) -ge 1900 ] || fail "a stop that came again at once killed the ranks"
+said 'SIGINT: waiting for 2 of 2 ranks to end; SIGKILL in 99[0-9] s, or with the next signal'
 
 # A stopped rank does not hold up the end.
 begin --shutdown-timeout 60

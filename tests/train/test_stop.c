@@ -7,19 +7,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int end_of_child(bool has_launcher, unsigned pause_us)
+/* SIGTERM, and after each of the pauses another signal. */
+static int end_of_child(const unsigned *pauses_us, int n)
 {
     pid_t pid = fork();
     int status;
 
     GR_CHECK(pid >= 0);
     if (pid == 0) {
-        gr_stop_watch(has_launcher);
+        gr_stop_watch();
         raise(SIGTERM);
-        if (gr_stop_signal() != SIGTERM)
-            _exit(3);
-        usleep(pause_us);
-        raise(SIGTERM);
+        for (int i = 0; i < n; i++) {
+            if (gr_stop_signal() != SIGTERM)
+                _exit(3);
+            usleep(pauses_us[i]);
+            raise(i % 2 ? SIGTERM : SIGINT);
+        }
         _exit(7); /* lived through it */
     }
     GR_CHECK_EQ(waitpid(pid, &status, 0), pid);
@@ -28,30 +31,28 @@ static int end_of_child(bool has_launcher, unsigned pause_us)
 
 int main(void)
 {
-    /* An echo comes within a second, or 0.1 s; a busy machine may hold the child up in between for
-     * longer. */
-    for (int launched = 0; launched < 2; launched++) {
-        int status = end_of_child(launched, launched ? 300000 : 100);
+    static const unsigned echoes[] = { 0, 5000, 200000, 1300000 }, later[] = { 2100000 };
+    int status = end_of_child(echoes, 4);
 
-        for (int i = 0; i < 5 && !WIFEXITED(status); i++)
-            status = end_of_child(launched, launched ? 300000 : 100);
-        GR_CHECK(WIFEXITED(status));
-        GR_CHECK_EQ(WEXITSTATUS(status), 7);
-        status = end_of_child(launched, launched ? 1100000 : 150000);
-        GR_CHECK(WIFSIGNALED(status));
-        GR_CHECK_EQ(WTERMSIG(status), SIGTERM);
-    }
+    /* A busy machine may hold the child up in between for longer. */
+    for (int i = 0; i < 5 && !WIFEXITED(status); i++)
+        status = end_of_child(echoes, 4);
+    GR_CHECK(WIFEXITED(status));
+    GR_CHECK_EQ(WEXITSTATUS(status), 7);
+    status = end_of_child(later, 1);
+    GR_CHECK(WIFSIGNALED(status));
+    GR_CHECK_EQ(WTERMSIG(status), SIGINT);
 
     signal(SIGHUP, SIG_DFL); /* whatever this test was started under */
     for (int i = 0; i < 2; i++) {
-        gr_stop_watch(false);
+        gr_stop_watch();
         GR_CHECK_EQ(gr_stop_signal(), 0);
         raise(i ? SIGHUP : SIGINT);
         GR_CHECK_EQ(gr_stop_signal(), i ? SIGHUP : SIGINT);
         gr_stop_unwatch();
     }
     signal(SIGHUP, SIG_IGN); /* as under nohup */
-    gr_stop_watch(false);
+    gr_stop_watch();
     raise(SIGHUP);
     GR_CHECK_EQ(gr_stop_signal(), 0);
     gr_stop_unwatch();
