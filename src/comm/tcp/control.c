@@ -5,6 +5,7 @@
 #include "net/socket.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -14,15 +15,32 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The same from the first byte that is not acknowledged. A rank that waits says so after a second,
- * and that may be the first to get lost: a cut link is noticed within 9 s. Data has no such limit:
- * a stopped process takes none, though its host is well. */
-void mesh_control_prepare(int fd)
-{
-    unsigned timeout_ms = GR_SILENCE_S * 1000;
+#define DATA_MS 900000 /* about as long as the system tries by itself */
 
-    gr_socket_keep_alive(fd);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
+/* The control connection tells of a silent host. Streams of data live longer, and longer than
+ * ranks wait: a stopped process takes no data, though its host is well. */
+void mesh_endure(const mesh *m, const mesh_peer *p)
+{
+    int limit_ms = m->wire.silence_ms;
+    int data_ms = limit_ms > INT_MAX / 2 ? INT_MAX : 2 * limit_ms;
+
+    gr_socket_endure(p->control, limit_ms);
+    for (int i = 0; i < m->n_streams; i++)
+        if (p->streams[i].fd >= 0)
+            gr_socket_endure(p->streams[i].fd, data_ms > DATA_MS ? data_ms : DATA_MS);
+}
+
+/* Something is on its way, or was asked, and nothing has come back since. */
+int mesh_silent_ms(const gr_wire *w, int peer)
+{
+    const mesh_peer *p = &((const mesh *)w)->peers[peer];
+    struct tcp_info info = { 0 };
+    socklen_t n = sizeof(info);
+
+    if (p->control < 0 || getsockopt(p->control, IPPROTO_TCP, TCP_INFO, &info, &n) != 0 ||
+        (info.tcpi_unacked == 0 && info.tcpi_probes == 0))
+        return 0;
+    return (int)info.tcpi_last_ack_recv;
 }
 
 static bool is_unsent(int fd)
@@ -90,7 +108,7 @@ static gr_status lost(mesh *m, int peer, int error)
     if (error == 0 || error == ECONNRESET || error == EPIPE)
         return gr_fail(GR_ERR_PEER, "%s died: its connection ended", name);
     return gr_fail(GR_ERR_PEER, "%s is lost: its host has not answered for %d s (%s)", name,
-                   GR_SILENCE_S, strerror(error));
+                   m->wire.silence_ms / 1000, strerror(error));
 }
 
 /* One message, complete in p->in. */
