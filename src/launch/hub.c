@@ -72,7 +72,7 @@ static gr_status add_peer(gr_hub *h, int fd)
     if (!p)
         return GR_ERR_NOMEM;
     p->fd = fd;
-    gr_socket_endure(fd, gr_member_endures_ms(h->config));
+    gr_socket_endure(fd, gr_member_endures_ms(h->config), false);
     p->heard_ns = gr_now_ns();
     p->number = h->n_numbers++;
     gr_address_of_peer(fd, p->address);
@@ -190,11 +190,11 @@ static void beat(gr_hub *h)
     gr_text_fini(&t);
 }
 
-/* Over: all was said and everybody has left; or the agent of this host gave up. */
+/* Over: all was said and every host has left; or the agent of this host gave up. */
 static bool is_over(const gr_hub *h)
 {
     if (h->phase == GR_FINISHED)
-        return h->n_peers == 0 || gr_deadline_passed(h->close_limit);
+        return gr_meeting_size(h) == 0 || gr_deadline_passed(h->close_limit);
     return __atomic_load_n(&h->must_end, __ATOMIC_ACQUIRE) != 0;
 }
 

@@ -36,7 +36,9 @@ static void finish(gr_hub *h, int exit_code, const char *text)
     gr_hub_send_all(h, &t);
     gr_text_fini(&t);
     h->phase = GR_FINISHED;
-    h->close_limit = gr_deadline_in_ms(CLOSE_MS);
+    /* After an outage it may take a sixth of the silence until bytes go again (net/socket.h): those
+     * who are heard are to hear how it ended, too. */
+    h->close_limit = gr_deadline_in_ms(CLOSE_MS + h->config->silence_ms / 3);
 }
 
 /* ---- gathering ---- */

@@ -8,7 +8,6 @@
 #include "net/socket.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +17,8 @@
 #define BEAT_MS 1000
 #define SEND_MS 2000
 
-#define MISSED_MS  5000  /* of silence until a line says so, or half of what is a loss */
-#define ENDURES_MS 30000 /* beyond twice what is a loss */
+#define MISSED_MS  5000 /* of silence until a line says so, or half of what is a loss */
+#define ENDURES_MS 2000 /* beyond what is a loss: this and the other side are to decide that */
 
 struct gr_member {
     const gr_launch_config *config;
@@ -99,7 +98,7 @@ gr_status gr_member_create(gr_member **out, int fd, const gr_launch_config *c, i
     m->heard_ns = gr_now_ns();
     m->next_beat = gr_deadline_in_ms(BEAT_MS);
     gr_address_of_peer(fd, m->address);
-    gr_socket_endure(fd, gr_member_endures_ms(c));
+    gr_socket_endure(fd, gr_member_endures_ms(c), false);
     st = say_hello(m, probe_port, agent);
     if (st != GR_OK) {
         gr_member_destroy(m);
@@ -132,7 +131,7 @@ int gr_member_misses_ms(const gr_launch_config *c)
 
 int gr_member_endures_ms(const gr_launch_config *c)
 {
-    return c->silence_ms > (INT_MAX - ENDURES_MS) / 2 ? INT_MAX : 2 * c->silence_ms + ENDURES_MS;
+    return c->silence_ms + ENDURES_MS;
 }
 
 static void hear(gr_member *m)

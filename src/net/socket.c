@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,7 +23,7 @@
 #define TRY_MS         5000       /* for one address, at most; then it is asked anew */
 #define IDLE_S         3          /* of silence before the first probe */
 #define INTERVAL_S     1
-#define PAUSE_MS       2000 /* between two tries to send the same bytes, at most */
+#define BULK_MS        900000 /* about as long as the system tries by itself */
 
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* since Linux 6.15; older headers do not have it */
@@ -39,10 +40,18 @@ gr_status gr_socket_prepare(int fd)
     return GR_OK;
 }
 
-void gr_socket_endure(int fd, int limit_ms)
+static int clamp(int ms, int least, int most)
 {
-    int on = 1, idle = IDLE_S, interval = INTERVAL_S, pause_ms = PAUSE_MS;
-    unsigned limit = limit_ms > 0 ? (unsigned)limit_ms : 1;
+    return ms < least ? least : ms > most ? most : ms;
+}
+
+void gr_socket_endure(int fd, int silence_ms, bool is_bulk)
+{
+    int on = 1, idle = IDLE_S, interval = INTERVAL_S;
+    int limit_ms = is_bulk ? clamp(silence_ms, BULK_MS / 2, INT_MAX / 2) * 2 : silence_ms;
+    /* Not shorter for long limits: with its own interface down, a system gives up after 15 tries,
+     * whatever the limit is. */
+    int pause_ms = clamp(silence_ms / 6, 2000, 120000);
 
     /* Refused only by sockets that are not TCP: then there is no cable to be cut. The last one by
      * older systems, too, which can do without. The limit is that of the probes as well, in place
@@ -50,7 +59,7 @@ void gr_socket_endure(int fd, int limit_ms)
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof(limit));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &pause_ms, sizeof(pause_ms));
 }
 

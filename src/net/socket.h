@@ -49,12 +49,15 @@ gr_status gr_socket_recv(int fd, void *dst, size_t n_bytes, gr_deadline d) GR_MU
 /* What accept() gave: sets the same properties. */
 gr_status gr_socket_prepare(int fd) GR_MUST_CHECK;
 
-/* For connections on which one waits for long: a host that does not answer for limit_ms is given
- * up, whether there are bytes for it or not, and not earlier. Its system answers for a process
- * that is busy or stopped; but one that takes nothing while bytes fill the buffers is given up,
- * too. After an outage it goes on within 2 s; on Linux before 6.15, which doubles its pauses
- * without an end, within as long again as the outage was. */
-void gr_socket_endure(int fd, int limit_ms);
+/* For connections on which one waits for long: a host that does not answer for silence_ms is
+ * given up, whether there are bytes for it or not, and not earlier. Its system answers for a
+ * process that is busy or stopped. But a stopped one takes no bytes when there are many: such
+ * connections (is_bulk) live longer, and another one must tell of a silent host.
+ *
+ * Bytes that got lost are sent again every sixth of that time at the latest, and at least every
+ * 2 s: then the connection goes on after an outage. Linux before 6.15 doubles its pauses instead,
+ * so there that takes up to as long again as the outage did. */
+void gr_socket_endure(int fd, int silence_ms, bool is_bulk);
 
 #ifdef __cplusplus
 }

@@ -138,7 +138,7 @@ static gr_status endure(gr_store *s, gr_deadline d)
     int limit_ms;
 
     GR_TRY(gr_silence_limit(gr_deadline_left_ms(d), &limit_ms));
-    gr_socket_endure(s->fd, limit_ms);
+    gr_socket_endure(s->fd, limit_ms, false);
     return GR_OK;
 }
 

@@ -5,7 +5,6 @@
 #include "net/socket.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,19 +14,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define DATA_MS 900000 /* about as long as the system tries by itself */
-
-/* The control connection tells of a silent host. Streams of data live longer, and longer than
- * ranks wait: a stopped process takes no data, though its host is well. */
+/* The control connection tells of a silent host. */
 void mesh_endure(const mesh *m, const mesh_peer *p)
 {
-    int limit_ms = m->wire.silence_ms;
-    int data_ms = limit_ms > INT_MAX / 2 ? INT_MAX : 2 * limit_ms;
-
-    gr_socket_endure(p->control, limit_ms);
+    gr_socket_endure(p->control, m->wire.silence_ms, false);
     for (int i = 0; i < m->n_streams; i++)
         if (p->streams[i].fd >= 0)
-            gr_socket_endure(p->streams[i].fd, data_ms > DATA_MS ? data_ms : DATA_MS);
+            gr_socket_endure(p->streams[i].fd, m->wire.silence_ms, true);
 }
 
 /* Something is on its way, or was asked, and nothing has come back since. */
