@@ -171,6 +171,7 @@ static gr_status knock(hosts *h, int *fd)
 static gr_status rejoin(hosts *h)
 {
     const gr_launch_config *c = h->config;
+    gr_status st;
     int fd;
 
     gr_log(LAUNCH, WARN,
@@ -179,9 +180,12 @@ static gr_status rejoin(hosts *h)
            c->host, c->port, gr_error_message(), c->join_ms / 1000);
     gr_member_destroy(h->member);
     h->member = NULL;
-    GR_TRY(knock(h, &fd));
-    gr_log(LAUNCH, INFO, "host '%s' port %d is reached again", c->host, c->port);
-    return gr_member_create(&h->member, fd, c, h->probe_port, h->id);
+    do {
+        GR_TRY(knock(h, &fd));
+        gr_log(LAUNCH, INFO, "host '%s' port %d is reached again", c->host, c->port);
+        st = gr_member_create(&h->member, fd, c, h->probe_port, h->id);
+    } while (st == GR_ERR_IO || st == GR_ERR_TIMEOUT); /* cut again before the first word */
+    return st;
 }
 
 /* ---- telling the meeting ---- */

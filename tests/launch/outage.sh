@@ -194,12 +194,13 @@ run() {
 cases=()
 only=("${@:2}")
 if [ "${1:-}" = long ]; then
-    limit=90
+    limit=150
     make_hosts a b c d e f g h i j k l m n o p q r
 else
     limit=30
     make_hosts a b c d e f g h i j k l
 fi
+on_own a true 2>net.txt || skip "hosts with processes of their own are not permitted: $(head -1 net.txt)"
 "$RUN" --nproc-per-node 2 "$GR_BIN/gradus" "${words[@]}" --output_dir whole >whole.txt 2>&1 ||
     fail "two ranks of one host"
 if [ "${1:-}" = long ]; then
