@@ -9,8 +9,8 @@
 . "$GR_SOURCE/tests/launch/lib.sh"
 . "$GR_SOURCE/tests/launch/netns.sh"
 
-words=(train shapes --device cpu --n_train 256 --n_eval 32 --batch_size 16 --epochs 100000
-       --max_steps 800 --val_interval 0 --save_every 25 --keep 2 --log_every 50 --progress plain
+words=(train shapes --device cpu --n_train 64 --n_eval 16 --batch_size 4 --epochs 100000
+       --max_steps 300 --val_interval 0 --save_every 10 --keep 2 --log_every 50 --progress plain
        --resume auto)
 # A case that failed shows its own hosts and no others.
 fail() {
