@@ -8,8 +8,7 @@
 #include <string.h>
 
 #define MOVES     8    /* rounds of moving before whoever waits looks at the clock */
-#define SETTLE_MS 7000 /* for a farewell, on wires that do not say how long a host is believed in \
-                        */
+#define SETTLE_MS 7000 /* for a farewell, where the wire does not say how long */
 
 /* ---- comparing ---- */
 
