@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MOVES     8    /* rounds of moving before whoever waits looks at the clock */
-#define SETTLE_MS 7000 /* as long as a silent host is believed to be there */
+#define SETTLE_MS 7000 /* for a farewell, where the wire does not say how long */
 
 /* ---- comparing ---- */
 
@@ -335,7 +335,9 @@ void gr_engine_leave(gr_engine *e)
     if (!e->wire || !e->peers)
         return;
     tell_all(e, &f, "");
-    if (!e->aborted) /* a broken group has nothing to lose, and nobody to wait for */
-        e->wire->ops->settle(e->wire,
-                             e->pg->timeout_ms < SETTLE_MS ? e->pg->timeout_ms : SETTLE_MS);
+    if (!e->aborted) { /* a broken group has nothing to lose, and nobody to wait for */
+        int ms = e->wire->silence_ms > 0 ? e->wire->silence_ms : SETTLE_MS;
+
+        e->wire->ops->settle(e->wire, e->pg->timeout_ms < ms ? e->pg->timeout_ms : ms);
+    }
 }

@@ -16,21 +16,28 @@
 #define LATE_NS  5000000000
 #define SLICE_MS 100
 
+#define SILENT_MS 2000 /* of a host that says nothing; less is a slow network, or a busy system */
+
 static bool waits_in(const gr_engine *e, int rank, const gr_job_work *w)
 {
     return e->peers[rank].waits.is_set && e->peers[rank].waits.seq == w->seq;
 }
 
-/* "rank 2 (process 17 on 'b', busy or stopped; last seen in all-reduce 'loss')" */
+/* "rank 2 (process 17 on 'b', busy or stopped; last seen in all-reduce 'loss')". What a host said
+ * before it fell silent is old: that it is silent is the news. */
 static void describe_peer(const gr_engine *e, int rank, const gr_job_work *w, char *text,
                           size_t n_bytes)
 {
     const gr_peer *p = &e->peers[rank];
     char where[120] = "", what[GR_WHAT_TEXT];
+    int silent_ms = e->wire->ops->silent_ms ? e->wire->ops->silent_ms(e->wire, rank) : 0;
 
     e->wire->ops->peer_text(e->wire, rank, where, sizeof(where));
     if (p->left)
         snprintf(text, n_bytes, "rank %d (%s; it left)", rank, where);
+    else if (silent_ms >= SILENT_MS)
+        snprintf(text, n_bytes, "rank %d (%s; its host has not answered for %d of at most %d s)",
+                 rank, where, silent_ms / 1000, e->wire->silence_ms / 1000);
     else if (p->waits.is_set && p->waits.seq >= w->seq && !(p->waits.seq & GR_SEQ_PAIR))
         snprintf(text, n_bytes, "rank %d (%s; it waits in %s)", rank, where,
                  gr_what_text(&p->waits.what, p->waits.label, what, sizeof(what)));
@@ -123,6 +130,7 @@ typedef struct patience {
     int64_t tell_ns;
     uint32_t n_waits; /* of a lane: as it was then */
     bool told, logged;
+    int64_t late_ns; /* since when a rank was late, if this wait said so; 0: it did not */
 } patience;
 
 /* Rule (6) of lanes. */
@@ -154,11 +162,24 @@ static gr_status lose_patience(gr_engine *e, gr_job_work *w, patience *p, int *l
         p->told = true;
     }
     if (!p->logged && waited_ns > LATE_NS) {
-        if (atom32_claim(&whole->has_complained, 0, 1))
+        if (atom32_claim(&whole->has_complained, 0, 1)) {
             gr_engine_log_late(e, w, p->since_ns);
+            p->late_ns = p->since_ns;
+        }
         p->logged = true;
     }
     return GR_OK;
+}
+
+/* Who read that a rank is late wants to know that it came. */
+static void log_gone_on(const gr_job_work *w, const patience *p)
+{
+    char where[GR_WHAT_TEXT];
+
+    if (p->late_ns)
+        gr_log(COMM, INFO, "%s goes on after %.0f s",
+               gr_what_text(&w->what, w->label, where, sizeof(where)),
+               (double)(gr_now_ns() - p->late_ns) * 1e-9);
 }
 
 /* Spins for a moment after everything that moved, if every rank has a core; else sleeps. */
@@ -176,8 +197,10 @@ static gr_status wait_for(gr_engine *e, gr_job_work *w)
         int left_ms = SLICE_MS;
 
         GR_TRY(gr_engine_move(e));
-        if (gr_work_is_done(w))
+        if (gr_work_is_done(w)) {
+            log_gone_on(w, &p);
             return GR_OK;
+        }
         if (e->is_cut && atom32_get(e->is_cut))
             return gr_fail(GR_ERR_PEER, "the group failed on another lane");
         /* Others' messages may keep moving while this call stands still. */

@@ -80,6 +80,8 @@ typedef struct gr_wire_ops {
     bool (*is_over)(const gr_wire *w, int peer);
     /* "process 4711 on 'a'"; for a process of this host also whether it is stopped. */
     void (*peer_text)(gr_wire *w, int peer, char *text, size_t n_bytes);
+    /* How long its host has not answered; 0: it does. NULL: the wire cannot tell. */
+    int (*silent_ms)(const gr_wire *w, int peer);
     void (*describe)(const gr_wire *w, gr_text *text);
     /* The group is broken: no memory of a message is touched from here on. NULL: it is only
      * while the wire is moved. */
@@ -95,6 +97,7 @@ struct gr_wire {
     bool may_spin;                /* every rank of this host has a core */
     bool has_patience;            /* the same on all ranks; else patient messages are as others */
     const char *address;          /* of this host, for sub-groups; NULL: not known */
+    int silence_ms;               /* after which a host is given up; 0: not by the wire */
     int n_lanes;                  /* planned, then used; equal on all ranks. 0: one */
     bool is_threads;              /* ranks are threads of one process */
     const struct gr_hosts *hosts; /* NULL: one host, or not known; lives as long as the wire */

@@ -113,6 +113,8 @@ gr_status gr_environ_init(gr_environ *e, const gr_launch_config *c, const gr_pla
     GR_TRY(put(e, "GR_LAUNCHER", "gradrun"));
     if (c->gpu_ids)
         GR_TRY(put(e, "CUDA_VISIBLE_DEVICES", c->gpu_ids));
+    if (p->n_hosts > 1)
+        GR_TRY(put_int(e, "GR_HEARTBEAT_TIMEOUT", c->silence_ms / 1000));
     GR_TRY(put_ports(e, c));
     return put_threads(e, c, p);
 }

@@ -30,6 +30,8 @@ typedef struct hosts {
     gr_member *member; /* NULL: not yet */
     gr_event event;
     int probe_fd, probe_port; /* where others try to reach this host */
+    char id[GR_TOKEN_TEXT];   /* this launcher's name in the meeting */
+    int restart;              /* the number of the last round's */
     bool said_stop;
     gr_launch_result *result;
 } hosts;
@@ -118,9 +120,72 @@ static gr_status join(hosts *h)
     GR_TRY(gr_interface_address(interface));
     GR_TRY(gr_port_listen(&h->probe_fd, *interface ? interface : NULL, 0, h->config->ports,
                           &h->probe_port));
+    GR_TRY(gr_token_make(h->id));
     GR_TRY(host_meeting(h));
     GR_TRY(connect_meeting(h, &fd));
-    return gr_member_create(&h->member, fd, h->config, h->probe_port);
+    return gr_member_create(&h->member, fd, h->config, h->probe_port, h->id);
+}
+
+/* ---- joining again ---- */
+
+/* The meeting waits for this host if there is to be another round. */
+static bool may_rejoin(const hosts *h)
+{
+    const gr_launch_config *c = h->config;
+
+    return !h->hub && !gr_agent_must_stop(h->agent) &&
+           (h->restart < c->max_restarts || c->min_hosts < c->max_hosts);
+}
+
+/* Until somebody opens. That nobody listens there any more is believed once it was heard for as
+ * long as a silence is: firewalls say so, too. */
+static gr_status knock(hosts *h, int *fd)
+{
+    const gr_launch_config *c = h->config;
+    gr_deadline limit = gr_deadline_in_ms(c->join_ms), note = gr_deadline_in_ms(NOTE_MS);
+    gr_deadline closed = gr_deadline_in_ms(c->silence_ms);
+    bool is_refused;
+
+    for (;;) {
+        GR_TRY(gr_agent_wait(h->agent, -1, CONNECT_MS)); /* also: the other side may be closing */
+        if (gr_agent_must_stop(h->agent))
+            return gr_fail(GR_ERR_STOPPED, "stopped before the meeting of hosts was reached again");
+        if (gr_socket_knock(fd, c->host, c->port, gr_deadline_in_ms(MOST_MS), &is_refused) == GR_OK)
+            return GR_OK;
+        if (!is_refused)
+            closed = gr_deadline_in_ms(c->silence_ms);
+        if (gr_deadline_passed(closed))
+            return gr_fail(GR_ERR_PEER, "nobody waits there any more: %s", gr_error_message());
+        if (gr_deadline_passed(limit))
+            return gr_fail(GR_ERR_PEER, "not reached again within %d s: %s; " JOIN_HINT,
+                           c->join_ms / 1000, gr_error_message());
+        if (gr_deadline_passed(note)) {
+            gr_log(LAUNCH, WARN, "waiting for host '%s' port %d: %s", c->host, c->port,
+                   gr_error_message());
+            note = gr_deadline_in_ms(NOTE_MS);
+        }
+    }
+}
+
+/* The ranks have ended; the message says why the meeting was lost. */
+static gr_status rejoin(hosts *h)
+{
+    const gr_launch_config *c = h->config;
+    gr_status st;
+    int fd;
+
+    gr_log(LAUNCH, WARN,
+           "host '%s' port %d, which has the store, is lost: %s; this host joins again as soon as "
+           "it can be reached, within %d s",
+           c->host, c->port, gr_error_message(), c->join_ms / 1000);
+    gr_member_destroy(h->member);
+    h->member = NULL;
+    do {
+        GR_TRY(knock(h, &fd));
+        gr_log(LAUNCH, INFO, "host '%s' port %d is reached again", c->host, c->port);
+        st = gr_member_create(&h->member, fd, c, h->probe_port, h->id);
+    } while (st == GR_ERR_IO || st == GR_ERR_TIMEOUT); /* cut again before the first word */
+    return st;
 }
 
 /* ---- telling the meeting ---- */
@@ -267,6 +332,7 @@ static gr_status run_round(hosts *h)
     gr_round r = GR_ROUND_INIT;
     gr_status st = gr_logs_begin(h->agent->logs, place.attempt);
 
+    h->restart = place.restart;
     if (st == GR_OK)
         st = gr_round_start(&r, h->config, &place, h->agent->logs);
     if (st != GR_OK) {
@@ -326,6 +392,13 @@ gr_status gr_agent_run_hosts(gr_agent *a, gr_launch_result *result)
 
     if (st == GR_OK)
         st = obey(&h);
+    while (st == GR_ERR_PEER && may_rejoin(&h)) {
+        st = rejoin(&h);
+        if (st == GR_ERR_PEER)
+            break;
+        if (st == GR_OK)
+            st = obey(&h);
+    }
     if (st == GR_ERR_PEER)
         st = gr_wrap(GR_ERR_IO,
                      "host '%s' port %d, which has the store, is lost and the job with "

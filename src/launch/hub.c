@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "launch/agent.h"
 #include "launch/hub_impl.h"
+#include "launch/member.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -71,6 +72,7 @@ static gr_status add_peer(gr_hub *h, int fd)
     if (!p)
         return GR_ERR_NOMEM;
     p->fd = fd;
+    gr_socket_endure(fd, gr_member_endures_ms(h->config), false);
     p->heard_ns = gr_now_ns();
     p->number = h->n_numbers++;
     gr_address_of_peer(fd, p->address);
@@ -129,6 +131,10 @@ static void receive(gr_hub *h, gr_peer *p)
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return;
     if (n > 0) {
+        if (p->is_missed)
+            gr_log(LAUNCH, INFO, "host '%s' (%s) is heard of again after %.1f s", p->host,
+                   p->address, (double)(gr_now_ns() - p->heard_ns) * 1e-9);
+        p->is_missed = false;
         p->heard_ns = gr_now_ns();
         gr_text_addn(&p->in, mem, (size_t)n);
         st = gr_text_status(&p->in);
@@ -143,6 +149,18 @@ static void receive(gr_hub *h, gr_peer *p)
     gr_hub_drop(h, p);
 }
 
+/* One line in each silence, of a host in a round. */
+static void miss(gr_hub *h, gr_peer *p)
+{
+    int64_t ms = (gr_now_ns() - p->heard_ns) / 1000000;
+
+    if (p->is_missed || !p->in_round || ms < gr_member_misses_ms(h->config))
+        return;
+    p->is_missed = true;
+    gr_log(LAUNCH, WARN, "nothing was heard of host '%s' (%s) for %d s; " GR_MISSED_TEXT, p->host,
+           p->address, (int)(ms / 1000), h->config->silence_ms / 1000);
+}
+
 static void look_for_silence(gr_hub *h)
 {
     for (int i = h->n_peers - 1; i >= 0; i--) {
@@ -150,6 +168,7 @@ static void look_for_silence(gr_hub *h)
         int limit_ms = p->has_joined ? h->config->silence_ms : HELLO_MS;
         char how[64];
 
+        miss(h, p);
         if (gr_now_ns() - p->heard_ns < (int64_t)limit_ms * 1000000)
             continue;
         snprintf(how, sizeof(how), "nothing was heard of it for %d s", limit_ms / 1000);
@@ -171,11 +190,11 @@ static void beat(gr_hub *h)
     gr_text_fini(&t);
 }
 
-/* Over: all was said and everybody has left; or the agent of this host gave up. */
+/* Over: all was said and every host has left; or the agent of this host gave up. */
 static bool is_over(const gr_hub *h)
 {
     if (h->phase == GR_FINISHED)
-        return h->n_peers == 0 || gr_deadline_passed(h->close_limit);
+        return gr_meeting_size(h) == 0 || gr_deadline_passed(h->close_limit);
     return __atomic_load_n(&h->must_end, __ATOMIC_ACQUIRE) != 0;
 }
 
@@ -190,9 +209,10 @@ static bool wait_for_bytes(gr_hub *h, struct pollfd **polls, int *cap)
         (*polls)[i + 1] = (struct pollfd){ .fd = h->peers[i]->fd, .events = POLLIN };
     if (poll(*polls, (nfds_t)n + 1, TICK_MS) < 0 && errno != EINTR)
         return false;
-    /* From behind: a peer that goes is replaced by the last one. */
+    /* From behind: a peer that goes is replaced by the last one. One that comes again takes its
+     * old connection with it. */
     for (int i = n - 1; i >= 0; i--)
-        if ((*polls)[i + 1].revents)
+        if (i < h->n_peers && (*polls)[i + 1].revents)
             receive(h, h->peers[i]);
     if ((*polls)[0].revents)
         take_arrivals(h);

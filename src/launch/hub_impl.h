@@ -18,13 +18,15 @@ typedef struct gr_peer {
     char address[GR_ADDRESS_TEXT]; /* of its side of the connection */
     char self[GR_ADDRESS_TEXT];    /* of our side: how it reaches this host */
     int64_t heard_ns;
+    bool is_missed; /* a line said that nothing is heard of it */
     bool has_said_hello, has_joined;
     /* what it said */
     char host[64], local_addr[GR_ADDRESS_TEXT];
-    int node;       /* -1: none given */
-    int n_local;    /* ranks */
-    int probe_port; /* where others can try to reach it */
-    int number;     /* order of joining */
+    char agent[GR_TOKEN_TEXT]; /* its launcher's own random name; "": of an older version */
+    int node;                  /* -1: none given */
+    int n_local;               /* ranks */
+    int probe_port;            /* where others can try to reach it */
+    int number;                /* order of joining */
     /* in the round */
     bool in_round, has_probed, has_ended;
     int blame, exit_code; /* GR_BLAME_*; when it has ended */

@@ -11,6 +11,7 @@
 
 #define NOTE_MS  5000
 #define CHECK_MS 20000 /* for all hosts to try all others */
+#define AGAIN_MS 2000  /* before they try again */
 #define CLOSE_MS 3000  /* for the last frames */
 
 /* ---- telling ---- */
@@ -35,7 +36,9 @@ static void finish(gr_hub *h, int exit_code, const char *text)
     gr_hub_send_all(h, &t);
     gr_text_fini(&t);
     h->phase = GR_FINISHED;
-    h->close_limit = gr_deadline_in_ms(CLOSE_MS);
+    /* After an outage it may take a sixth of the silence until bytes go again (net/socket.h): those
+     * who are heard are to hear how it ended, too. */
+    h->close_limit = gr_deadline_in_ms(CLOSE_MS + h->config->silence_ms / 3);
 }
 
 /* ---- gathering ---- */
@@ -68,7 +71,7 @@ static gr_status refuse(gr_hub *h, gr_peer *p, const char *text)
     return gr_fail(GR_ERR_ARG, "%s", text);
 }
 
-static gr_status check_hello(gr_hub *h, gr_peer *p, const gr_frame *f)
+static gr_status check_words(gr_hub *h, gr_peer *p, const gr_frame *f)
 {
     const gr_launch_config *c = h->config;
     char id[GR_RUN_ID], secret[GR_TOKEN_TEXT], text[256];
@@ -90,6 +93,14 @@ static gr_status check_hello(gr_hub *h, gr_peer *p, const gr_frame *f)
                  c->max_hosts, min, max);
         return refuse(h, p, text);
     }
+    return GR_OK;
+}
+
+static gr_status check_place(gr_hub *h, gr_peer *p)
+{
+    const gr_launch_config *c = h->config;
+    char text[256];
+
     for (int i = 0; i < h->n_peers; i++) {
         const gr_peer *o = h->peers[i];
 
@@ -107,6 +118,21 @@ static gr_status check_hello(gr_hub *h, gr_peer *p, const gr_frame *f)
 
 static void end_round(gr_hub *h, const char *why, int signal_number);
 
+/* A launcher that was cut off comes again on a new connection, perhaps before the old one is known
+ * to be dead: its ranks have ended, whatever the old one says. */
+static void replace(gr_hub *h, const gr_peer *p)
+{
+    for (int i = h->n_peers - 1; i >= 0 && *p->agent; i--) {
+        gr_peer *o = h->peers[i];
+
+        if (o == p || !o->has_joined || strcmp(o->agent, p->agent) != 0)
+            continue;
+        gr_meeting_lost(h, o, "it was cut off, and has come again");
+        gr_hub_drop(h, o);
+        return;
+    }
+}
+
 static gr_status take_hello(gr_hub *h, gr_peer *p, const gr_frame *f)
 {
     gr_text t = GR_TEXT_INIT;
@@ -115,10 +141,15 @@ static gr_status take_hello(gr_hub *h, gr_peer *p, const gr_frame *f)
         return gr_fail(GR_ERR_FORMAT, "an unexpected hello");
     gr_frame_text(f, "host", p->host, sizeof(p->host));
     gr_frame_text(f, "addr", p->local_addr, sizeof(p->local_addr));
+    gr_frame_text(f, "agent", p->agent, sizeof(p->agent));
     GR_TRY(gr_frame_int(f, "node", -1, 1 << 20, &p->node));
     GR_TRY(gr_frame_int(f, "ranks", 1, GR_MAX_RANKS, &p->n_local));
     GR_TRY(gr_frame_int(f, "port", 0, 65535, &p->probe_port));
-    GR_TRY(check_hello(h, p, f));
+    GR_TRY(check_words(h, p, f));
+    replace(h, p);
+    if (h->phase == GR_FINISHED)
+        return gr_fail(GR_ERR_FORMAT, "a hello after the end");
+    GR_TRY(check_place(h, p));
     GR_TRY(gr_store_server_allow(h->server, p->address));
     p->has_joined = true;
     gr_frame_begin(&t, "WELCOME");
@@ -201,6 +232,20 @@ static void note_trouble(gr_hub *h, const gr_peer *p, const gr_frame *f)
     }
 }
 
+/* They could, before: the network is on its way down, or up. */
+static void check_again(gr_hub *h)
+{
+    gr_deadline limit = h->join_limit;
+    gr_text text = GR_TEXT_INIT;
+
+    gr_text_addf(&text, "hosts of the job cannot reach each other, and try again\n%s",
+                 gr_text_str(&h->trouble));
+    send_note(h, gr_text_str(&text));
+    gr_text_fini(&text);
+    gather(h, AGAIN_MS);
+    h->join_limit = limit;
+}
+
 static gr_status take_probed(gr_hub *h, gr_peer *p, const gr_frame *f)
 {
     gr_text text = GR_TEXT_INIT;
@@ -214,6 +259,10 @@ static gr_status take_probed(gr_hub *h, gr_peer *p, const gr_frame *f)
             return GR_OK;
     if (h->trouble.len == 0) {
         begin_round(h);
+        return GR_OK;
+    }
+    if (h->attempt > 0) {
+        check_again(h);
         return GR_OK;
     }
     gr_text_addf(&text, "hosts of the job cannot reach each other; a firewall?\n%s",

@@ -2,6 +2,7 @@
 #include "launch/member.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "launch/report.h"
 #include "net/frame.h"
 #include "net/socket.h"
@@ -16,6 +17,9 @@
 #define BEAT_MS 1000
 #define SEND_MS 2000
 
+#define MISSED_MS  5000 /* of silence until a line says so, or half of what is a loss */
+#define ENDURES_MS 2000 /* beyond what is a loss: this and the other side are to decide that */
+
 struct gr_member {
     const gr_launch_config *config;
     int fd;
@@ -23,6 +27,7 @@ struct gr_member {
     bool has_more; /* there may be a whole frame in `in` */
     bool is_known; /* a frame came: a gradrun is there */
     int64_t heard_ns;
+    bool is_missed; /* a line said that nothing is heard */
     gr_deadline next_beat;
     char address[GR_ADDRESS_TEXT];
     char token[GR_TOKEN_TEXT];
@@ -46,7 +51,7 @@ void gr_member_say(gr_member *m, const gr_text *frame)
     (void)shutdown(m->fd, SHUT_RDWR); /* reading will find it closed */
 }
 
-static gr_status say_hello(gr_member *m, int probe_port)
+static gr_status say_hello(gr_member *m, int probe_port, const char *agent)
 {
     const gr_launch_config *c = m->config;
     const char *secret = getenv("GR_JOB_TOKEN");
@@ -63,6 +68,7 @@ static gr_status say_hello(gr_member *m, int probe_port)
     gr_frame_begin(&t, "HELLO");
     gr_frame_put(&t, "id", c->run_id);
     gr_frame_put(&t, "secret", secret ? secret : "");
+    gr_frame_put(&t, "agent", agent);
     gr_frame_put(&t, "host", host);
     gr_frame_put(&t, "addr", local);
     gr_frame_put_int(&t, "node", c->node_rank);
@@ -77,7 +83,8 @@ static gr_status say_hello(gr_member *m, int probe_port)
     return st;
 }
 
-gr_status gr_member_create(gr_member **out, int fd, const gr_launch_config *c, int probe_port)
+gr_status gr_member_create(gr_member **out, int fd, const gr_launch_config *c, int probe_port,
+                           const char *agent)
 {
     gr_member *m = (gr_member *)gr_calloc(1, sizeof(*m));
     gr_status st;
@@ -91,7 +98,8 @@ gr_status gr_member_create(gr_member **out, int fd, const gr_launch_config *c, i
     m->heard_ns = gr_now_ns();
     m->next_beat = gr_deadline_in_ms(BEAT_MS);
     gr_address_of_peer(fd, m->address);
-    st = say_hello(m, probe_port);
+    gr_socket_endure(fd, gr_member_endures_ms(c), false);
+    st = say_hello(m, probe_port, agent);
     if (st != GR_OK) {
         gr_member_destroy(m);
         return st;
@@ -112,6 +120,44 @@ void gr_member_destroy(gr_member *m)
 int gr_member_patience(const gr_member *m)
 {
     return m->has_more ? 0 : gr_deadline_left_ms(m->next_beat);
+}
+
+/* ---- silence ---- */
+
+int gr_member_misses_ms(const gr_launch_config *c)
+{
+    return c->silence_ms / 2 < MISSED_MS ? c->silence_ms / 2 : MISSED_MS;
+}
+
+int gr_member_endures_ms(const gr_launch_config *c)
+{
+    return c->silence_ms + ENDURES_MS;
+}
+
+static void hear(gr_member *m)
+{
+    if (m->is_missed)
+        gr_log(LAUNCH, INFO, "host '%s' port %d is heard of again after %.1f s", m->config->host,
+               m->config->port, (double)(gr_now_ns() - m->heard_ns) * 1e-9);
+    m->is_missed = false;
+    m->heard_ns = gr_now_ns();
+}
+
+static gr_status check_silence(gr_member *m)
+{
+    const gr_launch_config *c = m->config;
+    int64_t ms = (gr_now_ns() - m->heard_ns) / 1000000;
+
+    if (ms > c->silence_ms)
+        return gr_fail(GR_ERR_PEER, "nothing was heard of it for %d s", c->silence_ms / 1000);
+    if (!m->is_missed && m->is_known && ms > gr_member_misses_ms(c)) {
+        m->is_missed = true;
+        gr_log(LAUNCH, WARN,
+               "nothing was heard of host '%s' port %d, which has the store, for %d "
+               "s; " GR_MISSED_TEXT,
+               c->host, c->port, (int)(ms / 1000), c->silence_ms / 1000);
+    }
+    return GR_OK;
 }
 
 /* ---- events ---- */
@@ -229,15 +275,12 @@ gr_status gr_member_next(gr_member *m, gr_event *e)
         return GR_OK;
     n = recv(m->fd, mem, sizeof(mem), MSG_DONTWAIT);
     if (n > 0) {
-        m->heard_ns = gr_now_ns();
+        hear(m);
         gr_text_addn(&m->in, mem, (size_t)n);
         GR_TRY(gr_text_status(&m->in));
         return take_frame(m, e);
     }
     if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
         return gr_fail(GR_ERR_PEER, "the connection to it was closed");
-    if (gr_now_ns() - m->heard_ns > (int64_t)m->config->silence_ms * 1000000)
-        return gr_fail(GR_ERR_PEER, "nothing was heard of it for %d s",
-                       m->config->silence_ms / 1000);
-    return GR_OK;
+    return check_silence(m);
 }

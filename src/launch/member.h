@@ -28,9 +28,10 @@ typedef struct gr_event {
     gr_text text; /* owned; reused from event to event */
 } gr_event;
 
-/* Says hello over a connection that is there; takes `fd` over, also when it fails. */
-gr_status gr_member_create(gr_member **out, int fd, const gr_launch_config *c,
-                           int probe_port) GR_MUST_CHECK;
+/* Says hello over a connection that is there; takes `fd` over, also when it fails. `agent` is this
+ * launcher's own name: when it comes again, the meeting knows who it was. */
+gr_status gr_member_create(gr_member **out, int fd, const gr_launch_config *c, int probe_port,
+                           const char *agent) GR_MUST_CHECK;
 void gr_member_destroy(gr_member *m);
 int gr_member_fd(const gr_member *m);
 /* The address of the other side. */
@@ -41,6 +42,12 @@ const char *gr_member_address(const gr_member *m);
 gr_status gr_member_next(gr_member *m, gr_event *e) GR_MUST_CHECK;
 /* Milliseconds until gr_member_next() should be called at the latest. */
 int gr_member_patience(const gr_member *m);
+
+/* For both ends. After how long a silence is told of; and for how long the connection is kept:
+ * longer than heartbeat_timeout, by which both decide for themselves. */
+int gr_member_misses_ms(const gr_launch_config *c);
+int gr_member_endures_ms(const gr_launch_config *c);
+#define GR_MISSED_TEXT "after %d s it is lost (--rdzv-conf heartbeat_timeout=SECONDS)"
 
 /* A frame without and with fields; what cannot be sent is noticed by gr_member_next(). */
 void gr_member_say(gr_member *m, const gr_text *frame);

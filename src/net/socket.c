@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,6 +23,11 @@
 #define TRY_MS         5000       /* for one address, at most; then it is asked anew */
 #define IDLE_S         3          /* of silence before the first probe */
 #define INTERVAL_S     1
+#define BULK_MS        900000 /* about as long as the system tries by itself */
+
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44 /* since Linux 6.15; older headers do not have it */
+#endif
 
 gr_status gr_socket_prepare(int fd)
 {
@@ -34,15 +40,27 @@ gr_status gr_socket_prepare(int fd)
     return GR_OK;
 }
 
-void gr_socket_keep_alive(int fd)
+static int clamp(int ms, int least, int most)
 {
-    int on = 1, idle = IDLE_S, interval = INTERVAL_S, n = (GR_SILENCE_S - IDLE_S) / INTERVAL_S;
+    return ms < least ? least : ms > most ? most : ms;
+}
 
-    /* Refused only by sockets that are not TCP: then there is no cable to be cut. */
+void gr_socket_endure(int fd, int silence_ms, bool is_bulk)
+{
+    int on = 1, idle = IDLE_S, interval = INTERVAL_S;
+    int limit_ms = is_bulk ? clamp(silence_ms, BULK_MS / 2, INT_MAX / 2) * 2 : silence_ms;
+    /* Not shorter for long limits: with its own interface down, a system gives up after 15 tries,
+     * whatever the limit is. */
+    int pause_ms = clamp(silence_ms / 6, 2000, 120000);
+
+    /* Refused only by sockets that are not TCP: then there is no cable to be cut. The last one by
+     * older systems, too, which can do without. The limit is that of the probes as well, in place
+     * of a number of them. */
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &n, sizeof(n));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &pause_ms, sizeof(pause_ms));
 }
 
 /* *again says whether a later try might work: the name server, or the name, may come. */
@@ -224,7 +242,15 @@ void gr_socket_far(int fd)
     close(fresh);
 }
 
-static gr_status connect_one(int *fd, const struct addrinfo *a, bool is_near, gr_deadline d)
+/* Where to, and how. */
+typedef struct target {
+    const char *host;
+    int port;
+    bool is_near;
+    bool *is_refused; /* by the last address that was tried; NULL: nobody asks */
+} target;
+
+static gr_status connect_one(int *fd, const struct addrinfo *a, const target *t, gr_deadline d)
 {
     int s = open_socket(a);
     gr_status st = GR_OK;
@@ -233,7 +259,7 @@ static gr_status connect_one(int *fd, const struct addrinfo *a, bool is_near, gr
 
     if (s < 0)
         return gr_fail(GR_ERR_IO, "socket: %s", strerror(errno));
-    if (is_near)
+    if (t->is_near)
         gr_socket_near(s);
     if (connect(s, a->ai_addr, a->ai_addrlen) != 0) {
         error = errno;
@@ -245,6 +271,8 @@ static gr_status connect_one(int *fd, const struct addrinfo *a, bool is_near, gr
     }
     if (st == GR_OK && error == 0 && is_self(s))
         error = ECONNREFUSED;
+    if (t->is_refused)
+        *t->is_refused = st == GR_OK && error == ECONNREFUSED;
     if (st == GR_OK && error != 0)
         st = gr_fail(GR_ERR_IO, "%s", strerror(error));
     if (st == GR_OK)
@@ -255,13 +283,6 @@ static gr_status connect_one(int *fd, const struct addrinfo *a, bool is_near, gr
         close(s);
     return st;
 }
-
-/* Where to, and how. */
-typedef struct target {
-    const char *host;
-    int port;
-    bool is_near;
-} target;
 
 /* Each address of the name in turn; one that does not answer must not use up the others' time. */
 static gr_status try_connect(int *fd, const target *t, gr_deadline d, bool *again)
@@ -278,7 +299,7 @@ static gr_status try_connect(int *fd, const target *t, gr_deadline d, bool *agai
     for (struct addrinfo *a = list; a && st != GR_OK; a = a->ai_next) {
         int ms = gr_deadline_left_ms(d) / n_left--;
 
-        st = connect_one(fd, a, t->is_near, gr_deadline_in_ms(ms < TRY_MS ? ms : TRY_MS));
+        st = connect_one(fd, a, t, gr_deadline_in_ms(ms < TRY_MS ? ms : TRY_MS));
     }
     freeaddrinfo(list);
     return st;
@@ -323,12 +344,21 @@ static gr_status connect_to(int *fd, const target *to, gr_deadline d)
 
 gr_status gr_socket_connect(int *fd, const char *host, int port, gr_deadline d)
 {
-    return connect_to(fd, &(target){ host, port, false }, d);
+    return connect_to(fd, &(target){ .host = host, .port = port }, d);
 }
 
 gr_status gr_socket_connect_near(int *fd, const char *host, int port, gr_deadline d)
 {
-    return connect_to(fd, &(target){ host, port, true }, d);
+    return connect_to(fd, &(target){ .host = host, .port = port, .is_near = true }, d);
+}
+
+gr_status gr_socket_knock(int *fd, const char *host, int port, gr_deadline d, bool *is_refused)
+{
+    target t = { .host = host, .port = port, .is_refused = is_refused };
+    bool again;
+
+    *is_refused = false;
+    return gr_wrap(try_connect(fd, &t, d, &again), "cannot connect to '%s' port %d", host, port);
 }
 
 gr_status gr_socket_send(int fd, const void *src, size_t n_bytes, gr_deadline d)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -29,6 +30,10 @@ gr_status gr_socket_connect(int *fd, const char *host, int port, gr_deadline d) 
 /* The same to a program on this machine: see gr_socket_near(). */
 gr_status gr_socket_connect_near(int *fd, const char *host, int port, gr_deadline d) GR_MUST_CHECK;
 
+/* One try at each address of the host. *is_refused: its system says that nobody listens there. */
+gr_status gr_socket_knock(int *fd, const char *host, int port, gr_deadline d,
+                          bool *is_refused) GR_MUST_CHECK;
+
 /* Both ends are on one machine: no network whose rate is to be found out, so the plainest
  * congestion control. One that paces (bbr, where the system is set so) spends a timer and an
  * interrupt on every 64 KiB: 1.5 times the processor time. Before the connection is made, as
@@ -44,10 +49,15 @@ gr_status gr_socket_recv(int fd, void *dst, size_t n_bytes, gr_deadline d) GR_MU
 /* What accept() gave: sets the same properties. */
 gr_status gr_socket_prepare(int fd) GR_MUST_CHECK;
 
-/* For connections on which one waits for long: a host that does not answer for so many seconds
- * is given up. Its system answers for a process that is busy or stopped. */
-#define GR_SILENCE_S 7
-void gr_socket_keep_alive(int fd);
+/* For connections on which one waits for long: a host that does not answer for silence_ms is
+ * given up, whether there are bytes for it or not, and not earlier. Its system answers for a
+ * process that is busy or stopped. But a stopped one takes no bytes when there are many: such
+ * connections (is_bulk) live longer, and another one must tell of a silent host.
+ *
+ * Bytes that got lost are sent again every sixth of that time at the latest, and at least every
+ * 2 s: then the connection goes on after an outage. Linux before 6.15 doubles its pauses instead,
+ * so there that takes up to as long again as the outage did. */
+void gr_socket_endure(int fd, int silence_ms, bool is_bulk);
 
 #ifdef __cplusplus
 }

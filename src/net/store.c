@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "net/silence.h"
 #include "net/socket.h"
 #include "net/store_wire.h"
 
@@ -131,6 +132,16 @@ static gr_status greet(gr_store *s, gr_deadline d)
     return GR_OK;
 }
 
+/* A rank may wait for an answer as long as for another rank. */
+static gr_status endure(gr_store *s, gr_deadline d)
+{
+    int limit_ms;
+
+    GR_TRY(gr_silence_limit(gr_deadline_left_ms(d), &limit_ms));
+    gr_socket_endure(s->fd, limit_ms, false);
+    return GR_OK;
+}
+
 gr_status gr_store_connect(gr_store **out, const char *host, int port, gr_deadline d)
 {
     gr_store *s = (gr_store *)gr_calloc(1, sizeof(*s));
@@ -141,8 +152,9 @@ gr_status gr_store_connect(gr_store **out, const char *host, int port, gr_deadli
     s->fd = -1;
     st = gr_socket_connect(&s->fd, host, port, d);
     if (st == GR_OK) {
-        gr_socket_keep_alive(s->fd); /* a rank may wait for an answer as long as for another rank */
-        st = gr_wrap(greet(s, d), "'%s' port %d", host, port);
+        st = endure(s, d);
+        if (st == GR_OK)
+            st = gr_wrap(greet(s, d), "'%s' port %d", host, port);
     }
     if (st != GR_OK) {
         gr_store_close(s);

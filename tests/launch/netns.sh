@@ -79,3 +79,11 @@ on() {
     shift
     ip netns exec "$n$h" unshare --uts sh -c 'hostname "$0" && exec "$@"' "$h" "$@"
 }
+# on_own HOST COMMAND...: the same with processes and shared memory of its own, too: nothing but the
+# network is between such hosts. What is below it ends with it.
+on_own() {
+    local h=$1
+    shift
+    ip netns exec "$n$h" unshare --uts --ipc --pid --fork --kill-child --mount-proc \
+        sh -c 'hostname "$0" && exec "$@"' "$h" "$@"
+}

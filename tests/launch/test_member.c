@@ -14,7 +14,7 @@ static gr_status hear(gr_launch_config *c, const char *answer, size_t n_bytes, g
     gr_status st;
 
     GR_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-    GR_CHECK_OK(gr_member_create(&m, ends[0], c, 1));
+    GR_CHECK_OK(gr_member_create(&m, ends[0], c, 1, "me"));
     GR_CHECK(write(ends[1], answer, n_bytes) == (ssize_t)n_bytes);
     st = gr_member_next(m, e);
     gr_member_destroy(m);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Links that are cut in mid-run, in both directions and in one only (half-open), under launchers and
 # between ranks alone: both ends give up and name the other one, within 10 s where nobody else is
-# busy. P1 P2.
+# busy (ranks alone: since they were told a limit, else they wait for `--timeout`). P1 P2.
 . "$GR_SOURCE/tests/launch/lib.sh"
 . "$GR_SOURCE/tests/launch/netns.sh"
 
@@ -19,7 +19,7 @@ launchers() { # HOST HOST
 ranks() { # HOST HOST
     local r
     for r in 0 1; do
-        RANK=$r WORLD_SIZE=2 MASTER_ADDR=$addr MASTER_PORT=29500 \
+        GR_HEARTBEAT_TIMEOUT=5 RANK=$r WORLD_SIZE=2 MASTER_ADDR=$addr MASTER_PORT=29500 \
             on "${@:r + 1:1}" "$WORKER" steps 100000 >"${@:r + 1:1}.txt" 2>&1 &
         pid[${*:r + 1:1}]=$!
     done

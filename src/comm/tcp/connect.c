@@ -218,11 +218,8 @@ gr_status mesh_connect(mesh *m, int listener, const uint8_t *token, gr_deadline 
         if (j.guests[i].fd >= 0)
             close(j.guests[i].fd);
     close(listener);
-    for (int r = 0; r < m->wire.size && st == GR_OK; r++) {
+    for (int r = 0; r < m->wire.size && st == GR_OK; r++)
         if (r != m->wire.rank)
-            mesh_control_prepare(m->peers[r].control);
-        for (int i = 0; i < n_data(m, r) && r != m->wire.rank; i++)
-            gr_socket_keep_alive(m->peers[r].streams[i].fd);
-    }
+            mesh_endure(m, &m->peers[r]);
     return st;
 }

@@ -14,15 +14,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The same from the first byte that is not acknowledged. A rank that waits says so after a second,
- * and that may be the first to get lost: a cut link is noticed within 9 s. Data has no such limit:
- * a stopped process takes none, though its host is well. */
-void mesh_control_prepare(int fd)
+/* The control connection tells of a silent host. */
+void mesh_endure(const mesh *m, const mesh_peer *p)
 {
-    unsigned timeout_ms = GR_SILENCE_S * 1000;
+    gr_socket_endure(p->control, m->wire.silence_ms, false);
+    for (int i = 0; i < m->n_streams; i++)
+        if (p->streams[i].fd >= 0)
+            gr_socket_endure(p->streams[i].fd, m->wire.silence_ms, true);
+}
 
-    gr_socket_keep_alive(fd);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
+/* Something is on its way, or was asked, and nothing has come back since. */
+int mesh_silent_ms(const gr_wire *w, int peer)
+{
+    const mesh_peer *p = &((const mesh *)w)->peers[peer];
+    struct tcp_info info = { 0 };
+    socklen_t n = sizeof(info);
+
+    if (p->control < 0 || getsockopt(p->control, IPPROTO_TCP, TCP_INFO, &info, &n) != 0 ||
+        (info.tcpi_unacked == 0 && info.tcpi_probes == 0))
+        return 0;
+    return (int)info.tcpi_last_ack_recv;
 }
 
 static bool is_unsent(int fd)
@@ -90,7 +101,7 @@ static gr_status lost(mesh *m, int peer, int error)
     if (error == 0 || error == ECONNRESET || error == EPIPE)
         return gr_fail(GR_ERR_PEER, "%s died: its connection ended", name);
     return gr_fail(GR_ERR_PEER, "%s is lost: its host has not answered for %d s (%s)", name,
-                   GR_SILENCE_S, strerror(error));
+                   m->wire.silence_ms / 1000, strerror(error));
 }
 
 /* One message, complete in p->in. */

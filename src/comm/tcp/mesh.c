@@ -301,7 +301,8 @@ static void mesh_settle(gr_wire *w, int ms)
 
         if (r == w->rank)
             continue;
-        while (mesh_has_unsent(&m->peers[r]) && !gr_deadline_passed(d) &&
+        /* Who has left needs nothing any more. */
+        while (!m->peers[r].left && mesh_has_unsent(&m->peers[r]) && !gr_deadline_passed(d) &&
                mesh_control_move(m, r, &moved) == GR_OK)
             nanosleep(&nap, NULL);
     }
@@ -408,6 +409,7 @@ static const gr_wire_ops mesh_ops = {
     .settle = mesh_settle,
     .is_over = mesh_is_over,
     .peer_text = mesh_peer_text,
+    .silent_ms = mesh_silent_ms,
     .describe = mesh_describe,
     .halt = mesh_halt,
     .destroy = mesh_destroy,

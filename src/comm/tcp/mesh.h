@@ -6,8 +6,9 @@
  *   - data streams (sockets, or one pair of rings) for messages,
  *   - one control connection for what must come through at once: WAITS, ABORT, BYE, WAKE.
  *     It is idle otherwise, and the system's keep-alive watches over it: a host that does
- *     not answer for about 7 s is given up, while a process that is busy or stopped is not,
- *     because its system answers for it. A killed process closes it, which is seen at once.
+ *     not answer for wire.silence_ms is given up, while a process that is busy or stopped is
+ *     not, because its system answers for it. A killed process closes it, which is seen at
+ *     once.
  *
  * (1) The end of a control connection without BYE is the death of the rank. The end of a
  *     data stream says nothing by itself: the control connection will.
@@ -137,7 +138,9 @@ void mesh_tell(gr_wire *w, int peer, const gr_head *f, const char *text);
 gr_status mesh_read_rest(mesh *m, int peer) GR_MUST_CHECK;
 /* Reads and writes what can be; GR_ERR_PEER when the rank is lost. */
 gr_status mesh_control_move(mesh *m, int peer, bool *moved) GR_MUST_CHECK;
-void mesh_control_prepare(int fd);
+/* All connections of a pair that is connected: how long its host may be silent. */
+void mesh_endure(const mesh *m, const mesh_peer *p);
+int mesh_silent_ms(const gr_wire *w, int peer);
 /* Bytes that its host has not acknowledged; what stays on this host is there at once. */
 bool mesh_has_unsent(const mesh_peer *p);
 

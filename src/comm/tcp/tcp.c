@@ -7,6 +7,7 @@
 #include "comm/tcp/mesh.h"
 #include "net/interface.h"
 #include "net/ports.h"
+#include "net/silence.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -242,7 +243,9 @@ static gr_status make(gr_wire **out, gr_meet *meet, const gr_pg_config *config, 
     m->n_streams = stream_count(meet->size);
     m->has_rings = has_rings;
     m->wire.has_patience = !has_rings && m->n_streams > 1;
-    st = join(m, meet, config);
+    st = gr_silence_limit(config->timeout_ms, &m->wire.silence_ms);
+    if (st == GR_OK)
+        st = join(m, meet, config);
     if (st != GR_OK) {
         gr_error e;
 
