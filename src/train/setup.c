@@ -124,6 +124,7 @@ static gr_status open_files(gr_trainer *t)
     if (unlink(stop) == 0)
         gr_trainer_note(t, "  '%s' was there from before and is removed.", stop);
     t->stop_path = stop;
+    gr_trainer_remove_asides(t);
     GR_TRY(gr_trainer_check_room(t));
     GR_TRY(gr_trainer_go_back(t)); /* before records go */
     GR_TRY(write_config(t, config));
@@ -210,8 +211,8 @@ gr_status gr_trainer_open_unsaved(gr_trainer *t, const gr_command *c)
 
 void gr_trainer_close(gr_trainer *t)
 {
+    gr_trainer_close_writer(t); /* it waits for records */
     gr_trainer_close_track(t, 1);
-    gr_trainer_close_writer(t);
     gr_trainer_release_folder(t);
     gr_text_fini(&t->notes);
     gr_snapshot_destroy(t->resumed);
@@ -270,6 +271,7 @@ gr_status gr_trainer_end(gr_trainer *t, gr_status st)
     gr_error_take(&error, st); /* closing may fail in its turn and leave another text */
     if (st != GR_OK && st != GR_ERR_STOPPED)
         say_where_to_go_on(t);
+    gr_trainer_close_writer(t); /* it waits for records */
     gr_trainer_close_track(t, st == GR_OK ? 0 : 1);
     if (t->is_trial && t->folder && is_refusal(st))
         gr_trainer_remove_trial(t);

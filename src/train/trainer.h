@@ -169,6 +169,8 @@ void gr_trainer_release_folder(gr_trainer *t);
 /* Of a start that was refused, while t->is_trial. */
 void gr_trainer_remove_trial(gr_trainer *t);
 void gr_trainer_open_log(gr_trainer *t);
+/* Rank 0: files that a start left half when it was killed while it replaced them. */
+void gr_trainer_remove_asides(gr_trainer *t);
 gr_status gr_trainer_check_room(gr_trainer *t) GR_MUST_CHECK; /* for all that is kept */
 /* For one more, when step saved_at (-1: none) is the newest on the disk. */
 gr_status gr_trainer_check_save(gr_trainer *t, int64_t saved_at) GR_MUST_CHECK;

@@ -74,12 +74,12 @@ static void test_scalar(void)
     snprintf(path, sizeof(path), "%s", gr_events_path(e));
     GR_CHECK_OK(gr_events_close(e));
     GR_CHECK_OK(gr_file_read(path, &text, &n));
-    GR_CHECK_EQ(n, 40 + sizeof(want));
+    GR_CHECK_EQ(n, 50 + sizeof(want));
     GR_CHECK(memcmp(text + 21,
                     "\x1a\x0d"
                     "brain.Event:2",
                     15) == 0);
-    GR_CHECK(memcmp(text + 40, want, sizeof(want)) == 0);
+    GR_CHECK(memcmp(text + 50, want, sizeof(want)) == 0);
     GR_CHECK_EQ(count_records((uint8_t *)text, n), 2);
     gr_free(text);
 }

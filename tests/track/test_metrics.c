@@ -35,7 +35,7 @@ int main(void)
 
     gr_test_scratch();
     unlink(PATH);
-    GR_CHECK_OK(gr_metrics_open(&m, PATH, -1));
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ .last_step = -1 }));
     record(m, 10, 0.5);
     record(m, 20, (double)NAN);
     record(m, 30, 0.25);
@@ -49,7 +49,7 @@ int main(void)
     f = fopen(PATH, "a");
     GR_CHECK(f && fputs("{\"step\": 15, \"ep", f) >= 0);
     fclose(f);
-    GR_CHECK_OK(gr_metrics_open(&m, PATH, 20));
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ .last_step = 20 }));
     record(m, 21, 2);
     gr_metrics_close(m);
     expect_file("{\"step\": 10, \"epoch\": 1, \"loss\": 0.5}\n"
@@ -57,15 +57,16 @@ int main(void)
                 "{\"step\": 21, \"epoch\": 1, \"loss\": 2}\n");
 
     unlink(PATH);
-    GR_CHECK_OK(gr_metrics_open(&m, PATH, 0));
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ .last_step = 0 }));
     gr_metrics_begin(m, 1);
     gr_metrics_f64(m, "a \"b\"\n\xff", 2);
     GR_CHECK_OK(gr_metrics_end(m));
     gr_metrics_close(m);
     expect_file("{\"step\": 1, \"a \\\"b\\\"\\u000a?\": 2}\n");
 
-    GR_CHECK_FAILS(gr_metrics_open(&m, "missing/" PATH, 0), GR_ERR_IO, "missing/" PATH);
-    GR_CHECK_OK(gr_metrics_open(&m, "/dev/full", 0));
+    GR_CHECK_FAILS(gr_metrics_open(&m, "missing/" PATH, &(gr_keep){ .last_step = 0 }), GR_ERR_IO,
+                   "missing/" PATH);
+    GR_CHECK_OK(gr_metrics_open(&m, "/dev/full", &(gr_keep){ .last_step = 0 }));
     gr_metrics_begin(m, 1);
     GR_CHECK_FAILS(gr_metrics_end(m), GR_ERR_IO, "/dev/full");
     gr_metrics_close(m);
