@@ -106,6 +106,7 @@ static gr_status describe_kernels(const gr_trainer *t, gr_snapshot *snap)
 static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
 {
     gr_text config = GR_TEXT_INIT, found = GR_TEXT_INIT, judge = GR_TEXT_INIT;
+    gr_text mean = GR_TEXT_INIT;
 
     GR_TRY(gr_snapshot_set(snap, GR_KEY_RECIPE, t->recipe->name));
     GR_TRY(set_number(snap, GR_KEY_RANKS, t->n_ranks));
@@ -119,7 +120,9 @@ static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
     gr_train_options_found(&t->o, &found);
     GR_TRY(set_text(snap, GR_KEY_FOUND, &found));
     gr_judge_print(&t->judge, &judge);
-    return set_text(snap, GR_KEY_JUDGE, &judge);
+    GR_TRY(set_text(snap, GR_KEY_JUDGE, &judge));
+    gr_mean_print(&t->mean, &mean);
+    return set_text(snap, GR_KEY_MEAN, &mean);
 }
 
 /* ---- saving ---- */
@@ -184,6 +187,7 @@ gr_status gr_trainer_save(gr_trainer *t)
     if ((t->saved_at == t->at && !t->is_best) || !is_wanted(t, &as))
         return GR_OK;
     GR_TRY(wait_together(t));
+    GR_TRY(gr_trainer_share_mean(t));
     t->saved_at = t->at;
     t->is_best = false;
     if (!gr_trainer_writes(t))

@@ -21,6 +21,7 @@
 #define GR_KEY_KERNELS  "train.kernels" /* chosen by measuring; may be empty */
 #define GR_KEY_WANDB    "train.wandb"   /* id of the run there; may be empty */
 #define GR_KEY_JUDGE    "train.judge"   /* best value, patience, plateau */
+#define GR_KEY_MEAN     "train.mean"    /* sums of the epoch's loss so far; the best epoch */
 #define GR_KEY_OWES     "train.owes"    /* "evaluation" of this step, which a stop left; or empty */
 #define GR_KEY_AT       "train.step"    /* steps of the whole run */
 #define GR_KEY_PLACE    "train.place"   /* steps since the first sample, as these ranks count */

@@ -297,6 +297,7 @@ static gr_status take_texts(gr_trainer *t)
             return GR_ERR_NOMEM;
     }
     note_device(t);
+    GR_TRY(gr_trainer_restore_mean(t));
     return judge ? gr_judge_parse(&t->judge, judge) : GR_OK;
 }
 

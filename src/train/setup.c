@@ -151,6 +151,7 @@ gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task)
                        .saved_at = -1,
                        .lock = -1,
                        .loss = (double)NAN,
+                       .mean = GR_EPOCH_MEAN_INIT,
                        .notes = GR_TEXT_INIT };
     GR_TRY(gr_arena_create(&t->arena));
     GR_TRY(pick_recipe(t));
@@ -218,6 +219,7 @@ void gr_trainer_close(gr_trainer *t)
     gr_snapshot_destroy(t->resumed);
     for (int split = 0; split < GR_N_SPLITS; split++)
         gr_feed_close(&t->feeds[split]); /* batches lie in the device's memory */
+    gr_trainer_close_mean(t);            /* as are losses under way */
     gr_step_destroy(t->step);
     gr_trainer_close_eval(t);
     if (t->user)

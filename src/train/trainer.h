@@ -20,6 +20,7 @@
 #include "track/track.h"
 #include "train/feed.h"
 #include "train/judge.h"
+#include "train/mean.h"
 #include "train/options.h"
 #include "train/pace.h"
 #include "train/results.h"
@@ -112,6 +113,7 @@ typedef struct gr_trainer {
     gr_check_report
         *check; /* debugging: steps are checked, and this says what was found; or NULL */
     gr_loss_watch watch;
+    gr_epoch_mean mean;
     double loss; /* mean over the ranks, as of the first step or the latest record; NaN before */
 } gr_trainer;
 
@@ -249,6 +251,22 @@ gr_status gr_trainer_survey(gr_trainer *t) GR_MUST_CHECK;
 bool gr_trainer_sees_losses(const gr_trainer *t);
 void gr_trainer_see_loss(gr_trainer *t, double loss);
 gr_status gr_trainer_judge_loss(gr_trainer *t, int32_t code) GR_MUST_CHECK;
+
+/* mean.c, around a step: its epoch; after a micro-step that has a loss: it is read and added to
+ * *loss, or (NULL) only counted, without waiting. */
+void gr_trainer_begin_mean(gr_trainer *t, int64_t epoch);
+gr_status gr_trainer_take_loss(gr_trainer *t, double *loss) GR_MUST_CHECK;
+void gr_trainer_close_mean(gr_trainer *t);
+/* mean.c: the epoch's mean up to step t->at, in t->mean.value; collective. Nothing is done for a
+ * step that has it. */
+gr_status gr_trainer_share_mean(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_restore_mean(gr_trainer *t) GR_MUST_CHECK; /* from t->resumed; t->at is set */
+bool gr_trainer_ends_epoch(const gr_trainer *t, int64_t step);
+/* mean.c, rank 0: to a record of this step, if it is known; the line of an epoch without an
+ * evaluation, and a record of its own if there is none; the last words. */
+void gr_trainer_add_mean(const gr_trainer *t, gr_track_record *r);
+void gr_trainer_tell_epoch(gr_trainer *t, bool is_recorded);
+void gr_trainer_say_best_and_last(gr_trainer *t);
 
 /* loop.c: the learning rate of a step, with what a plateau made of it. */
 double gr_trainer_lr(const gr_trainer *t, int64_t step);
