@@ -106,7 +106,8 @@ static gr_status describe_kernels(const gr_trainer *t, gr_snapshot *snap)
 static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
 {
     gr_text config = GR_TEXT_INIT, found = GR_TEXT_INIT, judge = GR_TEXT_INIT;
-    gr_text mean = GR_TEXT_INIT;
+    gr_text mean = GR_TEXT_INIT, schedule = GR_TEXT_INIT;
+    gr_schedule_span span = gr_trainer_schedule_span(t);
 
     GR_TRY(gr_snapshot_set(snap, GR_KEY_RECIPE, t->recipe->name));
     GR_TRY(set_number(snap, GR_KEY_RANKS, t->n_ranks));
@@ -122,7 +123,9 @@ static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
     gr_judge_print(&t->judge, &judge);
     GR_TRY(set_text(snap, GR_KEY_JUDGE, &judge));
     gr_mean_print(&t->mean, &mean);
-    return set_text(snap, GR_KEY_MEAN, &mean);
+    GR_TRY(set_text(snap, GR_KEY_MEAN, &mean));
+    gr_schedule_print(&span, &schedule);
+    return set_text(snap, GR_KEY_SCHEDULE, &schedule);
 }
 
 /* ---- saving ---- */

@@ -47,7 +47,8 @@ static int64_t epoch_of(const gr_trainer *t, int64_t step)
 
 double gr_trainer_lr(const gr_trainer *t, int64_t step)
 {
-    return gr_schedule_lr(&t->schedule, gr_trainer_place(t, step)) * gr_judge_lr_scale(&t->judge);
+    return gr_schedule_lr(&t->schedule, gr_trainer_place(t, step) - t->lr_from) *
+           gr_judge_lr_scale(&t->judge);
 }
 
 static gr_status train(gr_trainer *t, double lr)

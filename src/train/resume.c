@@ -298,7 +298,9 @@ static gr_status take_texts(gr_trainer *t)
     }
     note_device(t);
     GR_TRY(gr_trainer_restore_mean(t));
-    return judge ? gr_judge_parse(&t->judge, judge) : GR_OK;
+    if (judge)
+        GR_TRY(gr_judge_parse(&t->judge, judge));
+    return gr_trainer_resume_schedule(t);
 }
 
 gr_status gr_trainer_restore_state(gr_trainer *t)

@@ -23,6 +23,7 @@
 #include "train/mean.h"
 #include "train/options.h"
 #include "train/pace.h"
+#include "train/reschedule.h"
 #include "train/results.h"
 #include "train/train.h"
 
@@ -70,6 +71,7 @@ typedef struct gr_trainer {
     gr_step *step;
     gr_amp amp; /* of the step: never GR_AMP_AUTO */
     gr_schedule schedule;
+    int64_t lr_from;                  /* the place in the run that the schedule counts from */
     int64_t n_micro;                  /* micro-steps of an epoch that are used */
     int64_t steps_per_epoch, n_steps; /* of the run */
     int64_t end; /* the step to stop at: the run's last, or max_steps if that is less */
@@ -267,6 +269,11 @@ bool gr_trainer_ends_epoch(const gr_trainer *t, int64_t step);
 void gr_trainer_add_mean(const gr_trainer *t, gr_track_record *r);
 void gr_trainer_tell_epoch(gr_trainer *t, bool is_recorded);
 void gr_trainer_say_best_and_last(gr_trainer *t);
+
+/* reschedule.c: the schedule that a resumed run goes on with, from t->resumed; t->at is set. And
+ * what a checkpoint keeps of it. */
+gr_status gr_trainer_resume_schedule(gr_trainer *t) GR_MUST_CHECK;
+gr_schedule_span gr_trainer_schedule_span(const gr_trainer *t);
 
 /* loop.c: the learning rate of a step, with what a plateau made of it. */
 double gr_trainer_lr(const gr_trainer *t, int64_t step);

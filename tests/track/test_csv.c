@@ -86,6 +86,19 @@ int main(void)
     gr_csv_close(c);
     expect_file("step,epoch,loss,val_loss\n10,1,0.5,\n20,1,nan,\n20,1,,1234567890123\n21,1,2,\n");
 
+    /* The evaluation of the last step comes again, the step's own row does not. */
+    {
+        static const char *const again[] = { "accuracy", "val,loss" };
+
+        GR_CHECK_OK(gr_csv_open(&c, PATH, &(gr_keep){ 20, again, 2 }, NULL, NULL));
+        GR_CHECK_OK(gr_csv_sync(c));
+        gr_csv_close(c);
+        expect_file("step,epoch,loss,val_loss\n10,1,0.5,\n20,1,nan,\n");
+        GR_CHECK_OK(gr_csv_open(&c, PATH, &(gr_keep){ 21, again, 2 }, NULL, NULL));
+        gr_csv_close(c);
+        expect_file("step,epoch,loss,val_loss\n10,1,0.5,\n20,1,nan,\n");
+    }
+
     /* A cut header: nothing can be kept. */
     unlink(PATH);
     append("step,epo");

@@ -28,8 +28,16 @@ static void record(gr_metrics *m, int64_t step, double loss)
     GR_CHECK_OK(gr_metrics_end(m));
 }
 
+static void evaluation(gr_metrics *m, int64_t step)
+{
+    gr_metrics_begin(m, step);
+    gr_metrics_f64(m, "val_loss", 3);
+    GR_CHECK_OK(gr_metrics_end(m));
+}
+
 int main(void)
 {
+    static const char *const again[] = { "accuracy", "val_loss" };
     gr_metrics *m;
     FILE *f;
 
@@ -55,6 +63,18 @@ int main(void)
     expect_file("{\"step\": 10, \"epoch\": 1, \"loss\": 0.5}\n"
                 "{\"step\": 20, \"epoch\": 1, \"loss\": null}\n"
                 "{\"step\": 21, \"epoch\": 1, \"loss\": 2}\n");
+
+    /* An evaluation that comes again goes, of the last step only. */
+    unlink(PATH);
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ 0 }));
+    evaluation(m, 10);
+    record(m, 20, 1);
+    evaluation(m, 20);
+    GR_CHECK_OK(gr_metrics_sync(m));
+    gr_metrics_close(m);
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ 20, again, 2 }));
+    gr_metrics_close(m);
+    expect_file("{\"step\": 10, \"val_loss\": 3}\n{\"step\": 20, \"epoch\": 1, \"loss\": 1}\n");
 
     unlink(PATH);
     GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ .last_step = 0 }));
