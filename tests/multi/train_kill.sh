@@ -8,8 +8,9 @@
 #
 # Runs of these ways take turns, each until it is done: plain, in 16 bits, ZeRO, over TCP, and under
 # a launcher that restarts the job itself. MODES="plain zero" chooses.
-set -euo pipefail
+set -Eeuo pipefail
 
+trap 'echo "FAILED: line $LINENO: $BASH_COMMAND" >&2' ERR
 fail() { echo "FAILED: $*" >&2; tail -n 20 ./*.log >&2; exit 1; }
 times=${1:-6}
 SEED=${SEED:-$$}
@@ -44,7 +45,9 @@ run() { # MODE FOLDER: its process becomes the front
     exec env "$mark" setsid "$GR_BIN/gradrun" --nproc-per-node 2 "${launch[@]}" "$gradus" train shapes \
         --output_dir "$2" --resume auto "${settings[@]}" ${options[$1]} >>"$2.log" 2>&1
 }
-lives() { [ -n "$job" ] && kill -0 "$job" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$job/status" 2>/dev/null; }
+lives() {
+    [ -n "$job" ] && kill -0 "$job" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$job/status" 2>/dev/null
+}
 wait_gone() { # no process of the job is left
     local _
     for _ in $(seq 1 3000); do
@@ -53,7 +56,7 @@ wait_gone() { # no process of the job is left
     done
     fail "kill $n_killed ($mode, $what): a minute later there still is: $(members | tr '\n' ' ')"
 }
-child_of() { ps -o pid= --ppid "$1" 2>/dev/null | awk '{ print $1 }'; }
+child_of() { ps -o pid= --ppid "$1" 2>/dev/null | awk '{ print $1 }' || true; } # there may be none
 pick() { # sets `what` and `victims`
     local agent ranks
     agent=$(child_of "$job" | head -n 1)

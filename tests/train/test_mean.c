@@ -3,6 +3,7 @@
 #include "train/mean.h"
 
 #include "check.h"
+#include "gpu/queued.h"
 
 #define N 5000
 
@@ -120,5 +121,6 @@ int main(void)
     check_weights();
     check_odd();
     check_memory();
+    check_queued_losses("cpu", 2 * GR_MEAN_QUEUE + 100);
     return 0;
 }
