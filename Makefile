@@ -33,7 +33,7 @@ soak:
 	@mkdir -p build/dev/scratch/soak && cd build/dev/scratch/soak && \
 	    GR_BIN=$(CURDIR)/build/dev/bin GR_SOURCE=$(CURDIR) bash $(CURDIR)/tests/launch/soak.sh 100 && \
 	    $(CURDIR)/build/dev/tests/test_ckpt_kill 500 && \
-	    GR_BIN=$(CURDIR)/build/dev/bin bash $(CURDIR)/tests/multi/train_kill.sh 100
+	    GR_BIN=$(CURDIR)/build/dev/bin bash $(CURDIR)/tests/multi/train_kill.sh 1000
 
 lint:
 	@tools/setup.sh lint
@@ -57,8 +57,8 @@ help:
 	@echo "make demo       train a small network here, in under a minute"
 	@echo "make test       all tests; then again under the sanitizers"
 	@echo "make proof      whole models of full size beside PyTorch's curves, some minutes"
-	@echo "make soak       jobs started and killed at random, hundreds: nothing is left behind,"
-	@echo "                and every checkpoint is whole"
+	@echo "make soak       jobs started and killed at random, a thousand: nothing is left behind,"
+	@echo "                every checkpoint is whole, every record is there once"
 	@echo "make lint       formatting and static analysis"
 	@echo "make bench      the benchmarks"
 	@echo "make install    into PREFIX (now $(PREFIX)), below DESTDIR if set"

@@ -65,7 +65,7 @@ gr_status gr_mean_parse(gr_epoch_mean *m, const char *text)
     if (sscanf(text, SCAN, &got.epoch, &s->whole, &s->part, &s->n, &has_best, &got.best,
                &got.best_epoch, &n_used) != 7 ||
         text[n_used] != '\0' || got.epoch < -1 || s->part < 0 || s->part >= PART_ONE || s->n < 0 ||
-        s->whole > INT64_MAX / 2 || s->whole < INT64_MIN / 2)
+        s->n > INT64_MAX / 2 || s->whole > INT64_MAX / 2 || s->whole < INT64_MIN / 2)
         return gr_fail(GR_ERR_FORMAT, "'%.100s' is no record of an epoch's loss", text);
     got.has_best = has_best != 0;
     got.before = got.all;

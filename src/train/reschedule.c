@@ -23,6 +23,7 @@
 
 static const char *const names[] = { "stretch", "continue", "restart" }; /* gr_lr_on_resume */
 
+#define MOST    (INT64_MAX / 4) /* steps */
 #define N_MODES ((int)(sizeof(names) / sizeof(names[0])))
 
 /* ---- memory ---- */
@@ -41,7 +42,8 @@ gr_status gr_schedule_parse(gr_schedule_span *s, const char *text)
     int n_used = -1;
 
     if (sscanf(text, SCAN, &got.from, &got.length, &got.run, &got.lr, &n_used) != 4 ||
-        text[n_used] != '\0' || got.from < 0 || got.length < 1 || got.run < 1 || !(got.lr >= 0))
+        text[n_used] != '\0' || got.from < 0 || got.length < 1 || got.run < 1 || !(got.lr >= 0) ||
+        got.from > MOST || got.length > MOST || got.run > MOST)
         return gr_fail(GR_ERR_FORMAT, "'%.100s' is no record of a learning rate's schedule", text);
     *s = got;
     return GR_OK;
@@ -49,9 +51,17 @@ gr_status gr_schedule_parse(gr_schedule_span *s, const char *text)
 
 /* ---- the plan ---- */
 
+/* A checkpoint may say anything: what is too much is as good as no end. */
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+
+    return __builtin_mul_overflow(a, b, &product) || product > MOST ? MOST : product;
+}
+
 static int64_t in_steps(int64_t n, int64_t before, int64_t now)
 {
-    return n / before * now + llround((double)(n % before) * (double)now / (double)before);
+    return times(n / before, now) + llround((double)(n % before) * (double)now / (double)before);
 }
 
 gr_schedule_span gr_schedule_rescale(const gr_schedule_span *s, int64_t before, int64_t now)
@@ -154,7 +164,7 @@ static gr_status read_span(const gr_trainer *t, gr_schedule_span *out)
             *out = gr_schedule_rescale(out, before, t->steps_per_epoch);
         return GR_OK;
     }
-    *out = (gr_schedule_span){ .run = t->o.epochs_before * t->steps_per_epoch };
+    *out = (gr_schedule_span){ .run = times(t->o.epochs_before, t->steps_per_epoch) };
     if (out->run < 1)
         out->run = t->n_steps;
     out->length = out->run;

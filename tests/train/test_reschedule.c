@@ -136,14 +136,19 @@ static void check_ranks(void)
     gr_schedule_span s = gr_schedule_rescale(&then, 10, 5);
 
     GR_CHECK(s.from == 13 && s.length == 50 && s.run == 100 && s.lr == 0.5);
+    s = gr_schedule_rescale(&(gr_schedule_span){ .run = INT64_MAX / 4 }, 1, 1000);
+    GR_CHECK_EQ(s.run, INT64_MAX / 4);
     s = gr_schedule_rescale(&then, 10, 7);
     GR_CHECK(s.from == 18 && s.length == 70 && s.run == 140);
 }
 
 static void check_memory(void)
 {
-    static const char *const bad[] = { "",        "1 2 3",    "-1 2 3 0",  "0 0 3 0",
-                                       "0 2 0 0", "0 2 3 -1", "0 2 3 nan", "0 2 3 0 4" };
+    static const char *const bad[] = { "",          "1 2 3",
+                                       "-1 2 3 0",  "0 0 3 0",
+                                       "0 2 0 0",   "0 2 3 -1",
+                                       "0 2 3 nan", "0 9223372036854775807 3 0",
+                                       "0 2 3 0 4" };
     gr_schedule_span s = { 7, 93, 100, 0.1 / 3 }, back;
     gr_text text = GR_TEXT_INIT;
 
