@@ -5,10 +5,10 @@
  */
 #include "check.h"
 #include "gpu/gpu.h"
-#include "gpu/queued.h"
 #include "scratch.h"
 #include "step/world.h"
 #include "train/mean.h"
+#include "train/queued.h"
 
 static job make_job(gr_amp amp, int accumulate, bool adamw)
 {

@@ -3,7 +3,7 @@
 #include "train/mean.h"
 
 #include "check.h"
-#include "gpu/queued.h"
+#include "train/queued.h"
 
 #define N 5000
 
