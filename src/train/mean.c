@@ -6,6 +6,7 @@
 #include "base/nan.h"
 #include "step/inspect.h"
 #include "train/checkpoint.h"
+#include "train/numbers.h"
 #include "train/trainer.h"
 
 #include <inttypes.h>
@@ -48,7 +49,6 @@ double gr_mean_of(const gr_mean_sum *s)
 /* ---- memory ---- */
 
 #define FORM "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %d %a %" PRId64
-#define SCAN "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %d %lf %" SCNd64 "%n"
 
 void gr_mean_print(const gr_epoch_mean *m, gr_text *out)
 {
@@ -56,18 +56,27 @@ void gr_mean_print(const gr_epoch_mean *m, gr_text *out)
                  m->best_epoch);
 }
 
+static bool take(gr_epoch_mean *m, const char *text)
+{
+    gr_mean_sum *s = &m->all;
+    int64_t has_best;
+
+    if (!gr_take_i64(&text, &m->epoch) || !gr_take_i64(&text, &s->whole) ||
+        !gr_take_i64(&text, &s->part) || !gr_take_i64(&text, &s->n) ||
+        !gr_take_i64(&text, &has_best) || !gr_take_f64(&text, &m->best) ||
+        !gr_take_i64(&text, &m->best_epoch))
+        return false;
+    m->has_best = has_best != 0;
+    return *text == '\0' && m->epoch >= -1 && s->part >= 0 && s->part < PART_ONE && s->n >= 0 &&
+           s->n < INT64_MAX / 2 && s->whole < INT64_MAX / 2 && s->whole > INT64_MIN / 2;
+}
+
 gr_status gr_mean_parse(gr_epoch_mean *m, const char *text)
 {
     gr_epoch_mean got = *m;
-    gr_mean_sum *s = &got.all;
-    int has_best, n_used = -1;
 
-    if (sscanf(text, SCAN, &got.epoch, &s->whole, &s->part, &s->n, &has_best, &got.best,
-               &got.best_epoch, &n_used) != 7 ||
-        text[n_used] != '\0' || got.epoch < -1 || s->part < 0 || s->part >= PART_ONE || s->n < 0 ||
-        s->n > INT64_MAX / 2 || s->whole > INT64_MAX / 2 || s->whole < INT64_MIN / 2)
+    if (!take(&got, text))
         return gr_fail(GR_ERR_FORMAT, "'%.100s' is no record of an epoch's loss", text);
-    got.has_best = has_best != 0;
     got.before = got.all;
     got.value = gr_plain_nan(gr_mean_of(&got.all));
     *m = got;

@@ -13,6 +13,7 @@
 #include "train/reschedule.h"
 #include "train/checkpoint.h"
 #include "train/config/settings.h"
+#include "train/numbers.h"
 #include "train/rate.h"
 
 #include <inttypes.h>
@@ -29,7 +30,6 @@ static const char *const names[] = { "stretch", "continue", "restart" }; /* gr_l
 /* ---- memory ---- */
 
 #define FORM "%" PRId64 " %" PRId64 " %" PRId64 " %a"
-#define SCAN "%" SCNd64 " %" SCNd64 " %" SCNd64 " %lf%n"
 
 void gr_schedule_print(const gr_schedule_span *s, gr_text *out)
 {
@@ -38,12 +38,13 @@ void gr_schedule_print(const gr_schedule_span *s, gr_text *out)
 
 gr_status gr_schedule_parse(gr_schedule_span *s, const char *text)
 {
-    gr_schedule_span got;
-    int n_used = -1;
+    gr_schedule_span got = { 0 };
+    const char *at = text;
 
-    if (sscanf(text, SCAN, &got.from, &got.length, &got.run, &got.lr, &n_used) != 4 ||
-        text[n_used] != '\0' || got.from < 0 || got.length < 1 || got.run < 1 || !(got.lr >= 0) ||
-        got.from > MOST || got.length > MOST || got.run > MOST)
+    if (!gr_take_i64(&at, &got.from) || !gr_take_i64(&at, &got.length) ||
+        !gr_take_i64(&at, &got.run) || !gr_take_f64(&at, &got.lr) || *at != '\0' || got.from < 0 ||
+        got.length < 1 || got.run < 1 || !(got.lr >= 0) || got.from > MOST || got.length > MOST ||
+        got.run > MOST)
         return gr_fail(GR_ERR_FORMAT, "'%.100s' is no record of a learning rate's schedule", text);
     *s = got;
     return GR_OK;
@@ -190,7 +191,7 @@ static bool is_given(const gr_trainer *t)
 gr_status gr_trainer_resume_schedule(gr_trainer *t)
 {
     int64_t place = gr_trainer_place(t, t->at);
-    gr_schedule_span then, now;
+    gr_schedule_span then = { 0 }, now;
     double rates[N_MODES];
     bool differs;
 

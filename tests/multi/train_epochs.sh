@@ -46,7 +46,7 @@ diff <(values two train_loss) <(values broken train_loss | grep -v '^5 ') || fai
 
 # 4 steps an epoch; the cosine of 4 epochs has ended, and 4 more come.
 rate=(--n_train 64 --n_eval 16 --batch_size 16 --lr 0.01 --warmup_steps 2 --log_every 1)
-train 1 "${rate[@]}" --epochs 4 --output_dir done
+train 1 "${rate[@]}" --epochs 4 --output_dir "done"
 rates() { # HOW: those of steps 16 to 32 as they should be
     awk -v how="$1" 'BEGIN { pi = atan2(0, -1)
         for (s = 17; s <= 32; s++) {

@@ -22,13 +22,13 @@ folder=$(mktemp -d "$PWD/run.XXXXXX")
 mark=KILL_MARK=$folder # in the environment of everything that belongs to a job
 members() { # processes of ours that live
     local f state
-    for f in $(grep -lzxF "$mark" /proc/[0-9]*/environ 2>/dev/null); do
+    for f in $(grep -lzxF "$mark" /proc/[0-9]*/environ 2>/dev/null || true); do
         f=${f%/environ}
         state=$(sed 's/.*) \(.\).*/\1/' "$f/stat" 2>/dev/null) || continue
         [ "$state" = Z ] || [ "$state" = X ] || echo "${f#/proc/}"
     done
 }
-trap 'members | xargs -r kill -KILL 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap 'trap - ERR; members | xargs -r kill -KILL 2>/dev/null || true; rm -rf "$folder"' EXIT
 cd "$folder"
 mkdir tmp
 export TMPDIR=$folder/tmp WANDB_RUN_ID=killed # or else each run draws its own
@@ -60,8 +60,7 @@ child_of() { ps -o pid= --ppid "$1" 2>/dev/null | awk '{ print $1 }' || true; } 
 pick() { # sets `what` and `victims`
     local agent ranks
     agent=$(child_of "$job" | head -n 1)
-    # shellcheck disable=SC2046 # several words
-    ranks=($([ -z "$agent" ] || child_of "$agent"))
+    mapfile -t ranks < <([ -z "$agent" ] || child_of "$agent")
     case $((RANDOM % 5)) in
     0) what=front victims=("$job") ;;
     1) what=agent victims=("${agent:-$job}") ;;
@@ -83,8 +82,8 @@ check_run() { # MODE FOLDER: it is done
     cmp "$1.whole/checkpoints/best_model.safetensors" "$2/checkpoints/best_model.safetensors" ||
         fail "$1: another best model"
     python3 "$here/records.py" --wandb "$1.whole" "$2" || fail "$1: records"
-    ls -A tmp | grep -v '^gradrun_' && fail "$1: files in TMPDIR" || true
-    ! ls /dev/shm 2>/dev/null | grep -i gradus || fail "$1: shared memory"
+    [ -z "$(find tmp -mindepth 1 -maxdepth 1 ! -name 'gradrun_*')" ] || fail "$1: files in TMPDIR"
+    [ -z "$(find /dev/shm -maxdepth 1 -iname '*gradus*')" ] || fail "$1: shared memory"
 }
 
 echo "seed $SEED"
