@@ -34,7 +34,7 @@ soak:
 	    GR_BIN=$(CURDIR)/build/dev/bin GR_SOURCE=$(CURDIR) bash $(CURDIR)/tests/launch/soak.sh 100 && \
 	    GR_BIN=$(CURDIR)/build/dev/bin GR_SOURCE=$(CURDIR) bash $(CURDIR)/tests/launch/stops.sh 200 && \
 	    $(CURDIR)/build/dev/tests/test_ckpt_kill 500 && \
-	    GR_BIN=$(CURDIR)/build/dev/bin bash $(CURDIR)/tests/multi/train_kill.sh 100 && \
+	    GR_BIN=$(CURDIR)/build/dev/bin bash $(CURDIR)/tests/multi/train_kill.sh 1000 && \
 	    { GR_BIN=$(CURDIR)/build/dev/bin GR_SOURCE=$(CURDIR) bash $(CURDIR)/tests/launch/outage.sh long || \
 	      [ $$? = 77 ]; }
 
@@ -60,9 +60,9 @@ help:
 	@echo "make demo       train a small network here, in under a minute"
 	@echo "make test       all tests; then again under the sanitizers"
 	@echo "make proof      whole models of full size beside PyTorch's curves, some minutes"
-	@echo "make soak       jobs started, stopped and killed at random, hundreds: nothing is lost or"
-	@echo "                left behind, and every checkpoint is whole; links between hosts cut for"
-	@echo "                12 s and 60 s"
+	@echo "make soak       jobs started, stopped and killed at random, a thousand: nothing is lost or"
+	@echo "                left behind, every checkpoint is whole, every record is there once; links"
+	@echo "                between hosts cut for 12 s and 60 s"
 	@echo "make lint       formatting and static analysis"
 	@echo "make bench      the benchmarks"
 	@echo "make install    into PREFIX (now $(PREFIX)), below DESTDIR if set"

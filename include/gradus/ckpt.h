@@ -86,6 +86,10 @@ typedef struct gr_ckpt_writer_config {
     int keep;           /* numbered checkpoints that stay, by step; 0: all. best_model and last
                            do not count, and stay */
     int timeout_ms;     /* the longest wait for the disk; 0: 10 minutes */
+    /* Called by the writer's thread before the files of a save: what a checkpoint stands for must
+     * be on the disk before it is, and this may wait for that. NULL: nothing. */
+    void (*before)(void *arg);
+    void *arg;
 } gr_ckpt_writer_config;
 
 typedef struct gr_ckpt_as {

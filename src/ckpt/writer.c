@@ -42,10 +42,12 @@
 #define MAX_NAMES    4
 
 struct gr_ckpt_writer {
-    char *folder;     /* owned; fixed at creation, as the next three */
+    char *folder;     /* owned; fixed at creation, as the next five */
     unsigned formats; /* GR_CKPT_SAFETENSORS, GR_CKPT_PT */
     int keep;
     int timeout_ms;
+    void (*before)(void *arg);
+    void *arg;
     pthread_t thread;
     gr_snapshot *snap; /* owned; invariant (1) */
     pthread_mutex_t lock;
@@ -221,6 +223,8 @@ static gr_status write_all(gr_ckpt_writer *w)
 {
     int64_t began = gr_now_ns();
 
+    if (w->before)
+        w->before(w->arg);
     for (int i = 0; i < N_FORMATS; i++)
         if (w->formats & formats[i].bit)
             GR_TRY(write_names(w, formats[i].suffix));
@@ -310,6 +314,8 @@ gr_status gr_ckpt_writer_open(gr_ckpt_writer **out, const gr_ckpt_writer_config 
     w->formats = c->formats ? c->formats : GR_CKPT_SAFETENSORS;
     w->keep = c->keep;
     w->timeout_ms = c->timeout_ms ? c->timeout_ms : TIMEOUT_MS;
+    w->before = c->before;
+    w->arg = c->arg;
     pthread_mutex_init(&w->lock, NULL);
     gr_cond_init(&w->changed);
     st = open_folder(w, c->folder);

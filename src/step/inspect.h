@@ -15,6 +15,11 @@ gr_amp gr_step_amp(const gr_step *s);
 /* The precision in words, and whether it is a slow one here. Static. */
 const char *gr_step_precision(const gr_step *s);
 
+/* Queues a copy of an output to `dst`, pinned memory of n_bytes or more, as it is: *dtype says
+ * what. It is there after the next gr_step_sync() or gr_step_read(); nothing waits here. */
+gr_status gr_step_read_later(gr_step *s, const char *output, void *dst, size_t n_bytes,
+                             gr_dtype *dtype) GR_MUST_CHECK;
+
 /* All state, once a training plan was made. Borrowed. */
 const struct gr_vars *gr_step_vars(const gr_step *s);
 

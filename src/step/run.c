@@ -306,6 +306,19 @@ gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst)
     return GR_OK;
 }
 
+gr_status gr_step_read_later(gr_step *s, const char *output, void *dst, size_t n_bytes,
+                             gr_dtype *dtype)
+{
+    const gr_value *v = s->last ? find_output(s->last, output) : NULL;
+
+    if (!v || gr_value_bytes(v) > n_bytes)
+        return gr_fail(GR_ERR_ARG, "read: the last run has no output '%s' of at most %zu bytes",
+                       output, n_bytes);
+    *dtype = v->dtype;
+    return s->device->ops->download(s->device, dst, gr_plan_address(s->last->plan, v),
+                                    gr_value_bytes(v));
+}
+
 static gr_status read_var(gr_step *s, const char *name, void *dst, size_t n_bytes)
 {
     const gr_var *v = gr_vars_find(s->vars, name);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/outfile.h"
 #include "base/text.h"
+#include "track/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,10 +116,38 @@ static gr_status read_header(gr_csv *c, const char *text)
 }
 
 typedef struct keeping {
-    int64_t last_step;
+    const gr_keep *keep; /* NULL: everything */
     gr_csv_visit *visit;
     void *arg;
 } keeping;
+
+/* Cell i of a row, 0 the first behind the step, holds something. */
+static bool has_cell(const char *row, size_t len, int i)
+{
+    const char *end = row + len, *at = memchr(row, ',', len);
+
+    for (; at && i > 0; i--)
+        at = memchr(at + 1, ',', (size_t)(end - at - 1));
+    return at && at + 1 < end && at[1] != ',';
+}
+
+static bool comes_again(const gr_csv *c, const char *row, size_t len, const gr_keep *keep)
+{
+    for (int i = 0; i < keep->n_again; i++)
+        for (int k = 0; k < c->n_in_file; k++)
+            if (is_named(&c->columns[k], keep->again[i]) && has_cell(row, len, k))
+                return true;
+    return false;
+}
+
+static bool stays(const gr_csv *c, const char *row, size_t len, const gr_keep *keep)
+{
+    int64_t step = step_of(row, len);
+
+    if (step < 0 || !keep)
+        return step >= 0;
+    return step < keep->last_step || (step == keep->last_step && !comes_again(c, row, len, keep));
+}
 
 /* A row that is older than some columns has empty cells there. */
 static void write_row(const gr_csv *c, gr_outfile *f, const char *row, size_t len)
@@ -142,9 +171,8 @@ static gr_status rewrite(gr_csv *c, const char *text, const keeping *keep)
     write_header(c, f);
     while (*text) {
         size_t len = strcspn(text, "\n");
-        int64_t step = step_of(text, len);
 
-        if (step >= 0 && step <= keep->last_step) {
+        if (stays(c, text, len, keep->keep)) {
             write_row(c, f, text, len);
             if (keep->visit)
                 visit_row(c, text, keep->visit, keep->arg);
@@ -183,10 +211,10 @@ static gr_status take_over(gr_csv *c, const keeping *keep)
     return st;
 }
 
-gr_status gr_csv_open(gr_csv **out, const char *path, int64_t last_step, gr_csv_visit *visit,
+gr_status gr_csv_open(gr_csv **out, const char *path, const gr_keep *keep, gr_csv_visit *visit,
                       void *arg)
 {
-    keeping keep = { last_step, visit, arg };
+    keeping how = { keep, visit, arg };
     gr_csv *c = gr_calloc(1, sizeof(*c));
     gr_status st;
 
@@ -195,7 +223,7 @@ gr_status gr_csv_open(gr_csv **out, const char *path, int64_t last_step, gr_csv_
     c->fd = -1;
     c->path = gr_strdup(path);
     GR_TRY_GOTO(st, c->path ? GR_OK : GR_ERR_NOMEM, fail);
-    GR_TRY_GOTO(st, take_over(c, &keep), fail);
+    GR_TRY_GOTO(st, take_over(c, &how), fail);
     GR_TRY_GOTO(st, reopen(c), fail);
     *out = c;
     return GR_OK;
@@ -258,7 +286,7 @@ static void add_cell(gr_text *line, const column *col)
 
 static gr_status widen(gr_csv *c)
 {
-    keeping all = { INT64_MAX, NULL, NULL };
+    keeping all = { 0 };
     char *text = NULL;
     size_t n_bytes;
     gr_status st;
@@ -291,4 +319,9 @@ gr_status gr_csv_end(gr_csv *c)
         return gr_fail(GR_ERR_IO, "cannot write '%s': %zd of %zu bytes fit", c->path, n,
                        c->line.len);
     return GR_OK;
+}
+
+gr_status gr_csv_sync(gr_csv *c)
+{
+    return gr_sync_records(c->fd, c->path);
 }

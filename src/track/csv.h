@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "track/keep.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,10 +24,10 @@ typedef struct gr_csv gr_csv;
 typedef void gr_csv_visit(void *arg, int64_t step, const char *name, double value);
 
 /*
- * Opens `path` for appending. Removed first: a last line that a crash cut, and rows of steps
- * after `last_step`, which are run again. `visit` may be NULL.
+ * Opens `path` for appending. Removed first: a last line that a crash cut, and rows that are not
+ * kept. `visit` may be NULL.
  */
-gr_status gr_csv_open(gr_csv **out, const char *path, int64_t last_step, gr_csv_visit *visit,
+gr_status gr_csv_open(gr_csv **out, const char *path, const gr_keep *keep, gr_csv_visit *visit,
                       void *arg) GR_MUST_CHECK;
 void gr_csv_close(gr_csv *c); /* NULL is fine */
 
@@ -34,6 +35,8 @@ void gr_csv_close(gr_csv *c); /* NULL is fine */
 void gr_csv_begin(gr_csv *c, int64_t step);
 gr_status gr_csv_value(gr_csv *c, const char *name, double value) GR_MUST_CHECK;
 gr_status gr_csv_end(gr_csv *c) GR_MUST_CHECK;
+/* Until the disk has every row. */
+gr_status gr_csv_sync(gr_csv *c) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

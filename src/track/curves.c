@@ -9,10 +9,12 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#define MAX_POINTS 4096
-#define MAX_LINES  16 /* in one file */
+#define MAX_POINTS  4096
+#define MAX_LINES   16 /* in one file */
+#define GROUP_BYTES 64 /* names are at most 48 (track.h); a longer one is cut */
 
 typedef struct curve {
     char *name;
@@ -88,7 +90,7 @@ gr_status gr_curves_add(gr_curves *c, int64_t step, const char *name, double val
 }
 
 /* "val_loss" and "val/loss" are about the loss. */
-static const char *group_of(const char *name)
+static const char *subject_of(const char *name)
 {
     static const char *const parts[] = { "train", "val", "valid", "validation", "test", "eval" };
 
@@ -99,6 +101,23 @@ static const char *group_of(const char *name)
             return name + n + 1;
     }
     return name;
+}
+
+/* Beside "train_loss", which is an epoch's mean, "loss" is that of single steps: in a picture with
+ * the others it would be taken for the epoch's. */
+static const char *group_of(const gr_curves *c, const char *name, char group[GROUP_BYTES])
+{
+    const char *subject = subject_of(name);
+    bool is_of_steps = false;
+
+    for (int i = 0; i < c->n && subject == name; i++) {
+        const char *other = c->list[i].name;
+
+        is_of_steps = is_of_steps || (strncmp(other, "train", 5) == 0 && other[5] != '\0' &&
+                                      strcmp(other + 6, name) == 0);
+    }
+    snprintf(group, GROUP_BYTES, "%s%s", is_of_steps ? "step_" : "", subject);
+    return group;
 }
 
 static bool wants_log(const gr_series *series, int n)
@@ -117,7 +136,7 @@ static bool wants_log(const gr_series *series, int n)
 static gr_status draw_group(const gr_curves *c, int first, const char *folder)
 {
     gr_series series[MAX_LINES];
-    const char *group = group_of(c->list[first].name);
+    char group[GROUP_BYTES], other[GROUP_BYTES];
     gr_plot plot = {
         .title = group, .x_label = "step", .series = series, .width = 960, .height = 600
     };
@@ -125,8 +144,9 @@ static gr_status draw_group(const gr_curves *c, int first, const char *folder)
     size_t start;
     gr_status st;
 
+    group_of(c, c->list[first].name, group);
     for (int i = first; i < c->n && plot.n_series < MAX_LINES; i++)
-        if (strcmp(group_of(c->list[i].name), group) == 0)
+        if (strcmp(group_of(c, c->list[i].name, other), group) == 0)
             series[plot.n_series++] =
                 (gr_series){ c->list[i].name, c->list[i].x, c->list[i].y, c->list[i].n };
     plot.log_y = wants_log(series, plot.n_series);
@@ -148,9 +168,11 @@ gr_status gr_curves_draw(const gr_curves *c, const char *folder)
 {
     GR_TRY(gr_make_folders(folder));
     for (int i = 0; i < c->n; i++) {
+        char group[GROUP_BYTES], other[GROUP_BYTES];
         int before = 0;
 
-        while (strcmp(group_of(c->list[before].name), group_of(c->list[i].name)) != 0)
+        group_of(c, c->list[i].name, group);
+        while (strcmp(group_of(c, c->list[before].name, other), group) != 0)
             before++;
         if (before == i) /* the first of its group draws all of it */
             GR_TRY(draw_group(c, i, folder));

@@ -21,7 +21,8 @@ void gr_curves_destroy(gr_curves *c); /* NULL is fine */
 gr_status gr_curves_add(gr_curves *c, int64_t step, const char *name, double value) GR_MUST_CHECK;
 
 /*
- * One file for each group of names: "train_loss", "val_loss" and "loss" are lines of loss.png.
+ * One file for each group of names: "train_loss" and "val_loss" are lines of loss.png. A plain
+ * "loss" is a third one, or, where there is a "train_loss", that of single steps in step_loss.png.
  * The y axis is logarithmic when all values are above 0 and span a factor of 1000. Files are
  * replaced whole; the folder is made.
  */

@@ -33,7 +33,7 @@ static void put_u32(uint8_t *at, uint32_t v)
 }
 
 /* Checksums of data that itself holds checksums are weak; so they are stored turned. */
-static uint32_t masked(const void *src, size_t n_bytes)
+uint32_t gr_events_masked(const void *src, size_t n_bytes)
 {
     uint32_t crc = gr_crc32c(0, src, n_bytes);
 
@@ -51,8 +51,8 @@ gr_status gr_events_add(gr_events *e, const GrTb__Event *event)
     gr_tb__event__pack(event, bytes);
     put_u32(head, (uint32_t)n);
     put_u32(head + 4, (uint32_t)((uint64_t)n >> 32));
-    put_u32(head + 8, masked(head, 8));
-    put_u32(tail, masked(bytes, n));
+    put_u32(head + 8, gr_events_masked(head, 8));
+    put_u32(tail, gr_events_masked(bytes, n));
     gr_sink_add(&e->sink, head, sizeof(head));
     gr_sink_add(&e->sink, bytes, n);
     gr_sink_add(&e->sink, tail, sizeof(tail));
@@ -107,11 +107,33 @@ static gr_status create_file(gr_events *e, const char *folder, double wall_time)
     return st;
 }
 
+gr_status gr_events_sync(gr_events *e)
+{
+    return gr_sink_sync(&e->sink);
+}
+
+gr_status gr_events_restarted(gr_events *e, int64_t step)
+{
+    GrTb__Event event = GR_TB__EVENT__INIT;
+    GrTb__SessionLog log = GR_TB__SESSION_LOG__INIT;
+
+    log.status = 1;
+    event.wall_time = gr_wall_time();
+    event.step = step;
+    event.what_case = GR_TB__EVENT__WHAT_SESSION_LOG;
+    event.session_log = &log;
+    GR_TRY(gr_events_add(e, &event));
+    return gr_events_flush(e, true);
+}
+
 static gr_status start_file(gr_events *e, const char *folder)
 {
-    static char version[] = "brain.Event:2";
+    static char version[] = "brain.Event:2", writer[] = GR_EVENTS_WRITER;
     GrTb__Event event = GR_TB__EVENT__INIT;
+    GrTb__SourceMetadata source = GR_TB__SOURCE_METADATA__INIT;
 
+    source.writer = writer;
+    event.source_metadata = &source;
     event.wall_time = gr_wall_time();
     event.what_case = GR_TB__EVENT__WHAT_FILE_VERSION;
     event.file_version = version;

@@ -3,9 +3,10 @@
  *
  *     <folder>/events.out.tfevents.<seconds>.<host>.<pid>.<count>
  *
- * A folder is a run; a resumed run adds a file to it, and TensorBoard shows them as one. Each
- * record carries checksums; a reader that meets a cut last record waits for the rest of it.
- * Strings that are no UTF-8 are made so. One thread at a time.
+ * A folder is a run; a resumed run adds a file to it, and TensorBoard shows them as one, once
+ * gr_events_cut() has taken from the older files what comes again. Each record carries checksums; a
+ * reader that meets a cut last record waits for the rest of it. Strings that are no UTF-8 are made
+ * so. One thread at a time.
  */
 #ifndef GR_TRACK_EVENTS_H
 #define GR_TRACK_EVENTS_H
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "track/keep.h"
 #include "track/png.h"
 #include "track/value.h"
 
@@ -36,6 +38,10 @@ typedef struct gr_event_at {
     double wall_time;
 } gr_event_at;
 
+/* events_cut.c: cuts the files that we wrote in a folder where what is kept ends, and off records
+ * that a crash left half. A file of which only a start is left goes; those of others stay as they
+ * are, and a folder that is not there is fine. */
+gr_status gr_events_cut(const char *folder, const gr_keep *keep) GR_MUST_CHECK;
 /* Makes the folder and a new file in it. */
 gr_status gr_events_open(gr_events **out, const char *folder, gr_scalar_form form) GR_MUST_CHECK;
 /* Writes what is left and frees in any case; NULL is fine. */
@@ -57,8 +63,13 @@ gr_status gr_events_hparams(gr_events *e, double wall_time, const gr_param *para
                             const char *const *metrics, int n_metrics) GR_MUST_CHECK;
 gr_status gr_events_ended(gr_events *e, double wall_time, bool success) GR_MUST_CHECK;
 
+/* Tells readers that follow the run to forget what they have of this step and of later ones. */
+gr_status gr_events_restarted(gr_events *e, int64_t step) GR_MUST_CHECK;
+
 /* Writes the buffer out when that was last done over 2 seconds ago; `now`: in any case. */
 gr_status gr_events_flush(gr_events *e, bool now) GR_MUST_CHECK;
+/* Until the disk has everything. */
+gr_status gr_events_sync(gr_events *e) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,11 @@ struct gr_events {
     gr_scalar_form form;
 };
 
+/* In the first record of each file: ours are cut when a run goes on, others are left alone. */
+#define GR_EVENTS_WRITER "gradus"
+
+/* The checksum that stands behind lengths and bytes. */
+uint32_t gr_events_masked(const void *src, size_t n_bytes);
 /* One record. */
 gr_status gr_events_add(gr_events *e, const struct GrTb__Event *event) GR_MUST_CHECK;
 /* One record with one value, whose tag is set here. */

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/outfile.h"
 #include "base/text.h"
+#include "track/sink.h"
 #include "track/value.h"
 
 #include <errno.h>
@@ -38,16 +39,40 @@ static int64_t step_of(const char *line, size_t len)
     return *end == ',' || *end == '}' ? step : -1;
 }
 
-static gr_status write_kept(const char *path, const char *text, int64_t last_step)
+/* The line has a value that comes again. */
+static bool comes_again(const char *line, size_t len, const gr_keep *keep)
+{
+    gr_text mark = GR_TEXT_INIT;
+    bool found = false;
+
+    for (int i = 0; i < keep->n_again && !found; i++) {
+        mark.len = 0;
+        gr_text_add(&mark, ", ");
+        gr_json_add_string(&mark, keep->again[i]);
+        gr_text_add(&mark, ": ");
+        found = memmem(line, len, gr_text_str(&mark), mark.len) != NULL;
+    }
+    gr_text_fini(&mark);
+    return found;
+}
+
+static bool stays(const char *line, size_t len, const gr_keep *keep)
+{
+    int64_t step = step_of(line, len);
+
+    return step >= 0 && step <= keep->last_step &&
+           !(step == keep->last_step && comes_again(line, len, keep));
+}
+
+static gr_status write_kept(const char *path, const char *text, const gr_keep *keep)
 {
     gr_outfile *f;
 
     GR_TRY(gr_outfile_open(&f, path));
     while (*text) {
         size_t len = strcspn(text, "\n");
-        int64_t step = step_of(text, len);
 
-        if (step >= 0 && step <= last_step) {
+        if (stays(text, len, keep)) {
             gr_outfile_write(f, text, len);
             gr_outfile_write(f, "\n", 1);
         }
@@ -56,7 +81,7 @@ static gr_status write_kept(const char *path, const char *text, int64_t last_ste
     return gr_outfile_commit(f);
 }
 
-static gr_status drop_later(const char *path, int64_t last_step)
+static gr_status drop_rest(const char *path, const gr_keep *keep)
 {
     struct stat about;
     char *text;
@@ -66,17 +91,17 @@ static gr_status drop_later(const char *path, int64_t last_step)
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode))
         return GR_OK;
     GR_TRY(gr_file_read(path, &text, &n_bytes));
-    st = write_kept(path, text, last_step);
+    st = write_kept(path, text, keep);
     gr_free(text);
     return st;
 }
 
-gr_status gr_metrics_open(gr_metrics **out, const char *path, int64_t last_step)
+gr_status gr_metrics_open(gr_metrics **out, const char *path, const gr_keep *keep)
 {
     gr_metrics *m;
     gr_status st;
 
-    GR_TRY(drop_later(path, last_step));
+    GR_TRY(drop_rest(path, keep));
     m = gr_calloc(1, sizeof(*m));
     if (!m)
         return GR_ERR_NOMEM;
@@ -148,4 +173,9 @@ gr_status gr_metrics_end(gr_metrics *m)
         return gr_fail(GR_ERR_IO, "cannot write '%s': %zd of %zu bytes fit", m->path, n,
                        m->line.len);
     return GR_OK;
+}
+
+gr_status gr_metrics_sync(gr_metrics *m)
+{
+    return gr_sync_records(m->fd, m->path);
 }

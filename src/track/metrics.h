@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "track/keep.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,10 +17,10 @@ extern "C" {
 typedef struct gr_metrics gr_metrics;
 
 /*
- * Opens `path` for appending. Records of steps after `last_step` are removed first: they
- * come from a run that died after its last checkpoint, and those steps are run again.
+ * Opens `path` for appending. What is not kept is removed first, and a last line that a crash
+ * cut.
  */
-gr_status gr_metrics_open(gr_metrics **out, const char *path, int64_t last_step) GR_MUST_CHECK;
+gr_status gr_metrics_open(gr_metrics **out, const char *path, const gr_keep *keep) GR_MUST_CHECK;
 void gr_metrics_close(gr_metrics *m);
 
 /* begin, any number of values, end: one record. JSON knows no NaN: it becomes null. */
@@ -27,6 +28,8 @@ void gr_metrics_begin(gr_metrics *m, int64_t step);
 void gr_metrics_i64(gr_metrics *m, const char *name, int64_t value);
 void gr_metrics_f64(gr_metrics *m, const char *name, double value);
 gr_status gr_metrics_end(gr_metrics *m) GR_MUST_CHECK;
+/* Until the disk has every record. */
+gr_status gr_metrics_sync(gr_metrics *m) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -4,8 +4,10 @@
 #include "base/log.h"
 #include "base/outfile.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void say_off(const char *what)
 {
@@ -80,18 +82,26 @@ static gr_status path_in(gr_text *path, const char *folder, const char *name)
     return gr_text_status(path);
 }
 
+static gr_keep keep_of(const gr_track_config *c)
+{
+    return (gr_keep){ .last_step = c->last_step,
+                      .again = c->metrics,
+                      .n_again = c->metrics_again ? c->n_metrics : 0 };
+}
+
 static void open_tables(gr_outputs *o, const gr_track_config *c)
 {
+    gr_keep keep = keep_of(c);
     gr_text path = GR_TEXT_INIT;
     gr_status st;
 
     if (c->jsonl) {
         st = path_in(&path, c->folder, "metrics.jsonl");
-        check_jsonl(o, st != GR_OK ? st : gr_metrics_open(&o->jsonl, path.str, c->last_step));
+        check_jsonl(o, st != GR_OK ? st : gr_metrics_open(&o->jsonl, path.str, &keep));
     }
     if (c->csv) {
         st = path_in(&path, c->folder, "metrics.csv");
-        check_csv(o, st != GR_OK ? st : gr_csv_open(&o->csv, path.str, c->last_step, old_value, o));
+        check_csv(o, st != GR_OK ? st : gr_csv_open(&o->csv, path.str, &keep, old_value, o));
     }
     gr_text_fini(&path);
 }
@@ -99,10 +109,15 @@ static void open_tables(gr_outputs *o, const gr_track_config *c)
 static void open_events(gr_outputs *o, const gr_track_config *c)
 {
     gr_text path = GR_TEXT_INIT;
+    gr_keep keep = keep_of(c);
     gr_status st = path_in(&path, c->folder, "tensorboard");
 
     if (st == GR_OK)
+        st = gr_events_cut(path.str, &keep);
+    if (st == GR_OK)
         st = gr_events_open(&o->events, path.str, c->scalar_form);
+    if (st == GR_OK && c->last_step > 0)
+        st = gr_events_restarted(o->events, c->last_step + 1);
     if (st == GR_OK && c->n_params > 0)
         st = gr_events_hparams(o->events, gr_wall_time(), c->params, c->n_params, c->metrics,
                                c->n_metrics);
@@ -113,12 +128,14 @@ static void open_events(gr_outputs *o, const gr_track_config *c)
 static void open_wandb(gr_outputs *o, const gr_track_config *c)
 {
     gr_wandb_config config = *c->wandb;
+    gr_keep keep = keep_of(c);
     gr_status st;
 
     if (!config.folder)
         config.folder = c->folder;
     config.params = c->params;
     config.n_params = c->n_params;
+    config.keep = &keep;
     st = gr_wandb_open(&o->wandb, &config);
     if (st == GR_OK) {
         gr_text_add(&o->wandb_folder, gr_wandb_folder(o->wandb));
@@ -127,10 +144,33 @@ static void open_wandb(gr_outputs *o, const gr_track_config *c)
     check_wandb(o, st);
 }
 
+/* What a start that was killed while it replaced a file has left. No other process writes here. */
+static void remove_asides(const char *folder)
+{
+    static const char end[] = ".png.tmp";
+    gr_text path = GR_TEXT_INIT;
+    DIR *d = path_in(&path, folder, "plots") == GR_OK ? opendir(path.str) : NULL;
+
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        size_t n = strlen(e->d_name);
+
+        if (n > sizeof(end) - 1 && strcmp(e->d_name + n - (sizeof(end) - 1), end) == 0)
+            unlinkat(dirfd(d), e->d_name, 0);
+    }
+    if (d)
+        closedir(d);
+    if (path_in(&path, folder, "metrics.csv.tmp") == GR_OK)
+        unlink(path.str);
+    if (path_in(&path, folder, "metrics.jsonl.tmp") == GR_OK)
+        unlink(path.str);
+    gr_text_fini(&path);
+}
+
 void gr_outputs_open(gr_outputs *o, const gr_track_config *c)
 {
     *o = (gr_outputs){ 0 };
     GR_IGNORE(gr_make_folders(c->folder)); /* each output says why it cannot be opened */
+    remove_asides(c->folder);
     if (c->plots) {
         gr_status st = path_in(&o->plots_folder, c->folder, "plots");
 
@@ -203,12 +243,30 @@ void gr_outputs_plot(gr_outputs *o)
         check_curves(o, gr_curves_draw(o->curves, gr_text_str(&o->plots_folder)));
 }
 
+void gr_outputs_end_step(gr_outputs *o)
+{
+    if (o->wandb)
+        check_wandb(o, gr_wandb_end_row(o->wandb));
+}
+
 void gr_outputs_flush(gr_outputs *o)
 {
     if (o->events)
         check_events(o, gr_events_flush(o->events, false));
     if (o->wandb)
         check_wandb(o, gr_wandb_flush(o->wandb, false));
+}
+
+void gr_outputs_sync(gr_outputs *o)
+{
+    if (o->jsonl)
+        check_jsonl(o, gr_metrics_sync(o->jsonl));
+    if (o->csv)
+        check_csv(o, gr_csv_sync(o->csv));
+    if (o->events)
+        check_events(o, gr_events_sync(o->events));
+    if (o->wandb)
+        check_wandb(o, gr_wandb_sync_rows(o->wandb));
 }
 
 void gr_outputs_close(gr_outputs *o, int exit_code)

@@ -33,7 +33,9 @@ void gr_outputs_open(gr_outputs *o, const gr_track_config *c);
 void gr_outputs_record(gr_outputs *o, const gr_track_record *r);
 void gr_outputs_blob(gr_outputs *o, const gr_blob *b);
 void gr_outputs_plot(gr_outputs *o);
-void gr_outputs_flush(gr_outputs *o); /* what waits for over 2 seconds */
+void gr_outputs_end_step(gr_outputs *o); /* its records are all there */
+void gr_outputs_flush(gr_outputs *o);    /* what waits for over 2 seconds */
+void gr_outputs_sync(gr_outputs *o);     /* until the disk has every record */
 void gr_outputs_close(gr_outputs *o, int exit_code);
 
 #ifdef __cplusplus

@@ -67,6 +67,25 @@ gr_status gr_sink_flush(gr_sink *s, int64_t after_ns)
     return gr_error_raise(&s->failure);
 }
 
+gr_status gr_sync_records(int fd, const char *path)
+{
+    int rc;
+
+    do
+        rc = fsync(fd);
+    while (rc != 0 && errno == EINTR);
+    if (rc == 0 || errno == EINVAL || errno == EROFS)
+        return GR_OK;
+    return gr_fail(GR_ERR_IO, "cannot sync '%s': %s", path, strerror(errno));
+}
+
+gr_status gr_sink_sync(gr_sink *s)
+{
+    GR_TRY(gr_sink_flush(s, 0));
+    gr_error_take(&s->failure, gr_sync_records(s->fd, s->path));
+    return gr_error_raise(&s->failure);
+}
+
 gr_status gr_sink_close(gr_sink *s)
 {
     gr_status st;

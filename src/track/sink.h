@@ -31,8 +31,13 @@ void gr_sink_add(gr_sink *s, const void *src, size_t n_bytes);
 /* Writes the buffer out. `after_ns`: only if the last time was so long ago, or if the buffer
  * has grown large; 0 always. Returns the failure that sticks, if there is one. */
 gr_status gr_sink_flush(gr_sink *s, int64_t after_ns) GR_MUST_CHECK;
+/* Flushes, and waits until the disk has everything. */
+gr_status gr_sink_sync(gr_sink *s) GR_MUST_CHECK;
 /* Flushes and closes; a zeroed or failed sink is fine. */
 gr_status gr_sink_close(gr_sink *s) GR_MUST_CHECK;
+
+/* fsync() of a file of records; one that has no disk (a pipe, a terminal) is as safe as it gets. */
+gr_status gr_sync_records(int fd, const char *path) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

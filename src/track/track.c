@@ -25,7 +25,7 @@
 #define WAKE_MS    1000 /* often enough for what is flushed every two seconds */
 
 typedef struct item {
-    enum { ITEM_RECORD, ITEM_BLOB, ITEM_PLOT, ITEM_NOTHING } kind;
+    enum { ITEM_RECORD, ITEM_BLOB, ITEM_PLOT, ITEM_END_STEP, ITEM_NOTHING } kind;
     gr_blob *blob; /* owned */
     gr_track_record record;
 } item;
@@ -38,6 +38,8 @@ struct gr_track {
     int cap, first, n;
     int n_plots; /* in the ring: only the last of them is drawn, it shows what all would */
     int64_t n_dropped;
+    int64_t n_put, n_done;          /* items submitted, items that the outputs have */
+    int64_t sync_wanted, sync_done; /* up to this item: on the disk by wish, and in fact */
     bool closing, done;
     int exit_code;
     int close_ms;
@@ -76,6 +78,12 @@ void gr_track_f64(gr_track_record *r, const char *name, double value)
 
 /* --- the writer --------------------------------------------------------------------------- */
 
+/* Under the lock: somebody waits for the disk to have what the outputs have. */
+static bool wants_sync(const gr_track *t)
+{
+    return t->sync_wanted > t->sync_done && t->n_done >= t->sync_wanted;
+}
+
 /* Waits a while for an item. False: there is none. *over: and there will be none. */
 static bool take(gr_track *t, bool *over)
 {
@@ -83,7 +91,7 @@ static bool take(gr_track *t, bool *over)
     bool taken;
 
     pthread_mutex_lock(&t->lock);
-    while (t->n == 0 && !t->closing && gr_cond_wait(&t->changed, &t->lock, d))
+    while (t->n == 0 && !t->closing && !wants_sync(t) && gr_cond_wait(&t->changed, &t->lock, d))
         ;
     taken = t->n > 0;
     if (taken) {
@@ -107,8 +115,29 @@ static void write_current(gr_track *t)
         gr_free(t->current.blob);
         break;
     case ITEM_PLOT: gr_outputs_plot(&t->outputs); break;
+    case ITEM_END_STEP: gr_outputs_end_step(&t->outputs); break;
     case ITEM_NOTHING: break;
     }
+}
+
+/* After an item was `taken` and written, or none was. */
+static void sync_if_wanted(gr_track *t, bool taken)
+{
+    int64_t n_done;
+    bool wanted;
+
+    pthread_mutex_lock(&t->lock);
+    t->n_done += taken;
+    n_done = t->n_done;
+    wanted = wants_sync(t);
+    pthread_mutex_unlock(&t->lock);
+    if (!wanted)
+        return;
+    gr_outputs_sync(&t->outputs);
+    pthread_mutex_lock(&t->lock);
+    t->sync_done = n_done;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
 }
 
 static void *writer_main(void *arg)
@@ -118,8 +147,11 @@ static void *writer_main(void *arg)
     int exit_code;
 
     while (!over) {
-        if (take(t, &over))
+        bool taken = take(t, &over);
+
+        if (taken)
             write_current(t);
+        sync_if_wanted(t, taken);
         gr_outputs_flush(&t->outputs);
     }
     pthread_mutex_lock(&t->lock);
@@ -194,6 +226,7 @@ static item *reserve(gr_track *t)
     }
     place = &t->ring[(t->first + t->n) % t->cap];
     t->n++;
+    t->n_put++;
     return place;
 }
 
@@ -223,6 +256,17 @@ bool gr_track_plot(gr_track *t)
         return false;
     place->kind = ITEM_PLOT;
     t->n_plots++;
+    submitted(t);
+    return true;
+}
+
+bool gr_track_end_step(gr_track *t)
+{
+    item *place = t ? reserve(t) : NULL;
+
+    if (!place)
+        return false;
+    place->kind = ITEM_END_STEP;
     submitted(t);
     return true;
 }
@@ -291,6 +335,26 @@ bool gr_track_histogram(gr_track *t, const char *tag, int64_t step, const float 
     b->kind = GR_BLOB_HISTOGRAM;
     b->n = n;
     return submit_blob(t, b);
+}
+
+bool gr_track_sync(gr_track *t, int ms)
+{
+    gr_deadline d = gr_deadline_in_ms(ms);
+    int64_t want;
+    bool done;
+
+    if (!t)
+        return true;
+    pthread_mutex_lock(&t->lock);
+    want = t->n_put;
+    if (t->sync_wanted < want)
+        t->sync_wanted = want;
+    pthread_cond_broadcast(&t->changed);
+    while (t->sync_done < want && !t->done && gr_cond_wait(&t->changed, &t->lock, d))
+        ;
+    done = t->sync_done >= want;
+    pthread_mutex_unlock(&t->lock);
+    return done;
 }
 
 int64_t gr_track_dropped(gr_track *t)

@@ -29,6 +29,7 @@ typedef struct gr_track gr_track;
 typedef struct gr_track_config {
     const char *folder; /* of the run; made if need be */
     int64_t last_step;  /* records after it are removed: those steps are run again */
+    bool metrics_again; /* the values of last_step that `metrics` names come again, too */
     bool jsonl, csv;    /* <folder>/metrics.jsonl, metrics.csv */
     bool tensorboard;   /* <folder>/tensorboard/ */
     bool plots;         /* <folder>/plots/<name>.png, at each gr_track_plot() */
@@ -75,6 +76,13 @@ bool gr_track_text(gr_track *t, const char *tag, int64_t step, const char *text)
 bool gr_track_histogram(gr_track *t, const char *tag, int64_t step, const float *values, int64_t n);
 /* Draws the curves with what was submitted before. */
 bool gr_track_plot(gr_track *t);
+
+/* The latest step has no more records: one that gathers a step's values need not wait for the next.
+ * Before a checkpoint of that step. */
+bool gr_track_end_step(gr_track *t);
+/* Until the disk has what was submitted before, or `ms` have passed: then false. What a checkpoint
+ * says was done must be in the records first. */
+bool gr_track_sync(gr_track *t, int ms);
 
 int64_t gr_track_dropped(gr_track *t);
 /* The id of the W&B run, to resume it; "" without one. Borrowed. */

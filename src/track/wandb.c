@@ -16,6 +16,7 @@
 #include "base/outfile.h"
 #include "track/sink.h"
 #include "track/wandb.pb-c.h"
+#include "track/wandb_impl.h"
 #include "track/wandb_items.h"
 
 #include <ctype.h>
@@ -31,9 +32,7 @@
 /* The generated initialisers cast a const away. */
 #pragma GCC diagnostic ignored "-Wcast-qual"
 
-#define BLOCK_BYTES 32768
-#define HEAD_BYTES  7
-#define FLUSH_NS    INT64_C(2000000000)
+#define FLUSH_NS INT64_C(2000000000)
 
 struct gr_wandb {
     gr_sink sink;
@@ -51,7 +50,7 @@ struct gr_wandb {
 
 static void add_chunk(gr_wandb *w, uint8_t type, const uint8_t *bytes, size_t n)
 {
-    uint8_t head[HEAD_BYTES];
+    uint8_t head[GR_WANDB_HEAD];
     uint32_t crc = (uint32_t)crc32(crc32(0, &type, 1), bytes, (uInt)n);
 
     for (int i = 0; i < 4; i++)
@@ -65,17 +64,17 @@ static void add_chunk(gr_wandb *w, uint8_t type, const uint8_t *bytes, size_t n)
 
 static void add_framed(gr_wandb *w, const uint8_t *bytes, size_t n)
 {
-    static const uint8_t zeros[HEAD_BYTES];
+    static const uint8_t zeros[GR_WANDB_HEAD];
     bool first = true, last;
 
     do {
-        size_t room = BLOCK_BYTES - (size_t)(w->sink.n_bytes % BLOCK_BYTES), part;
+        size_t room = GR_WANDB_BLOCK - (size_t)(w->sink.n_bytes % GR_WANDB_BLOCK), part;
 
-        if (room < HEAD_BYTES) {
+        if (room < GR_WANDB_HEAD) {
             gr_sink_add(&w->sink, zeros, room);
-            room = BLOCK_BYTES;
+            room = GR_WANDB_BLOCK;
         }
-        room -= HEAD_BYTES;
+        room -= GR_WANDB_HEAD;
         last = n <= room;
         part = last ? n : room;
         add_chunk(w, first && last ? 1 : first ? 2 : last ? 4 : 3, bytes, part);
@@ -297,9 +296,13 @@ static gr_status add_run(gr_wandb *w, const gr_wandb_config *c)
 
 static gr_status start_run(gr_wandb *w, const gr_wandb_config *c)
 {
+    const char *top = setting(NULL, "WANDB_DIR", c->folder ? c->folder : ".");
+
     w->started_at = gr_wall_time();
     GR_TRY(make_id(w, setting(c->run_id, "WANDB_RUN_ID", NULL)));
-    GR_TRY(make_run_folder(w, setting(NULL, "WANDB_DIR", c->folder ? c->folder : ".")));
+    if (c->keep)
+        GR_TRY(gr_wandb_cut(top, gr_text_str(&w->id), c->keep));
+    GR_TRY(make_run_folder(w, top));
     GR_TRY(create_file(w));
     GR_TRY(add_header(w));
     GR_TRY(add_run(w, c));
@@ -404,6 +407,16 @@ gr_status gr_wandb_log(gr_wandb *w, int64_t step, double wall_time, const char *
     w->row_time = wall_time;
     GR_TRY(set_number(&w->row, name, value));
     return set_number(&w->summary, name, value);
+}
+
+gr_status gr_wandb_end_row(gr_wandb *w)
+{
+    return end_row(w);
+}
+
+gr_status gr_wandb_sync_rows(gr_wandb *w)
+{
+    return gr_sink_sync(&w->sink);
 }
 
 static gr_status end_run(gr_wandb *w, int exit_code)

@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "track/keep.h"
 #include "track/value.h"
 
 #ifdef __cplusplus
@@ -35,6 +36,7 @@ typedef struct gr_wandb_config {
     const char *tags; /* a,b,c */
     const gr_param *params;
     int n_params;
+    const gr_keep *keep; /* of rows of earlier starts of the same run_id; NULL: they stay */
 } gr_wandb_config;
 
 /* WANDB_DISABLED=true: the user wants none of this. WANDB_MODE is for who calls: a setting stands
@@ -49,6 +51,10 @@ gr_status gr_wandb_log(gr_wandb *w, int64_t step, double wall_time, const char *
                        double value) GR_MUST_CHECK;
 /* Writes the buffer out when that was last done over 2 seconds ago; `now`: in any case. */
 gr_status gr_wandb_flush(gr_wandb *w, bool now) GR_MUST_CHECK;
+/* The row has all its values: it need not wait for a later step to be written. */
+gr_status gr_wandb_end_row(gr_wandb *w) GR_MUST_CHECK;
+/* Until the disk has every row that has ended. */
+gr_status gr_wandb_sync_rows(gr_wandb *w) GR_MUST_CHECK;
 /* Last row, last values as the summary, exit code; frees in any case. NULL is fine. */
 gr_status gr_wandb_close(gr_wandb *w, int exit_code) GR_MUST_CHECK;
 

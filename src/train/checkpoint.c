@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #define POLL_MS      200
+#define RECORDS_MS   30000      /* much less than the writer waits for the disk */
 #define LONG_WAIT_NS 1000000000 /* a wait that is worth a line */
 
 /* ---- waiting, together ---- */
@@ -105,6 +106,8 @@ static gr_status describe_kernels(const gr_trainer *t, gr_snapshot *snap)
 static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
 {
     gr_text config = GR_TEXT_INIT, found = GR_TEXT_INIT, judge = GR_TEXT_INIT;
+    gr_text mean = GR_TEXT_INIT, schedule = GR_TEXT_INIT;
+    gr_schedule_span span = gr_trainer_schedule_span(t);
 
     GR_TRY(gr_snapshot_set(snap, GR_KEY_RECIPE, t->recipe->name));
     GR_TRY(set_number(snap, GR_KEY_RANKS, t->n_ranks));
@@ -118,7 +121,11 @@ static gr_status describe(const gr_trainer *t, gr_snapshot *snap)
     gr_train_options_found(&t->o, &found);
     GR_TRY(set_text(snap, GR_KEY_FOUND, &found));
     gr_judge_print(&t->judge, &judge);
-    return set_text(snap, GR_KEY_JUDGE, &judge);
+    GR_TRY(set_text(snap, GR_KEY_JUDGE, &judge));
+    gr_mean_print(&t->mean, &mean);
+    GR_TRY(set_text(snap, GR_KEY_MEAN, &mean));
+    gr_schedule_print(&span, &schedule);
+    return set_text(snap, GR_KEY_SCHEDULE, &schedule);
 }
 
 /* ---- saving ---- */
@@ -183,17 +190,32 @@ gr_status gr_trainer_save(gr_trainer *t)
     if ((t->saved_at == t->at && !t->is_best) || !is_wanted(t, &as))
         return GR_OK;
     GR_TRY(wait_together(t));
+    GR_TRY(gr_trainer_share_mean(t));
     t->saved_at = t->at;
     t->is_best = false;
     if (!gr_trainer_writes(t))
         return give_part(t);
     st = gr_trainer_check_save(t, before);
-    if (st == GR_OK)
-        st = fill(t, gr_trainer_place(t, t->at) % t->steps_per_epoch == 0 || t->at == t->end);
+    if (st == GR_OK) /* one that owes its evaluation is saved again after it, and shown then */
+        st = fill(t, !t->owes_eval &&
+                         (gr_trainer_place(t, t->at) % t->steps_per_epoch == 0 || t->at == t->end));
     if (st != GR_OK)
         return gr_wrap(st, "saving step %" PRId64, t->at);
+    gr_track_end_step(t->track);
     gr_ckpt_writer_submit(t->writer, &as);
     return GR_OK;
+}
+
+/* On the writer's thread: the records of what a checkpoint holds are on the disk before it is. A
+ * disk that does not take them is told, and costs no checkpoint. */
+static void sync_records(void *track)
+{
+    if (!gr_track_sync(track, RECORDS_MS))
+        gr_log(
+            TRAIN, WARN,
+            "the disk has not taken the records of a checkpoint for %d s; after a crash, some may "
+            "be missing",
+            RECORDS_MS / 1000);
 }
 
 /*
@@ -202,7 +224,10 @@ gr_status gr_trainer_save(gr_trainer *t)
  */
 gr_status gr_trainer_open_writer(gr_trainer *t)
 {
-    gr_ckpt_writer_config c = { .formats = gr_trainer_formats(t), .keep = (int)t->o.keep };
+    gr_ckpt_writer_config c = { .formats = gr_trainer_formats(t),
+                                .keep = (int)t->o.keep,
+                                .before = sync_records,
+                                .arg = t->track };
 
     if (!gr_trainer_writes(t))
         return give_part(t);

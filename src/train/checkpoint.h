@@ -18,13 +18,15 @@
 #define GR_KEY_IS_OWN   "train.is_own" /* only between ranks: rank 0 has found out (own.c) */
 #define GR_KEY_RANKS    "train.n_ranks"
 #define GR_KEY_DEVICE   "train.device"
-#define GR_KEY_KERNELS  "train.kernels" /* chosen by measuring; may be empty */
-#define GR_KEY_WANDB    "train.wandb"   /* id of the run there; may be empty */
-#define GR_KEY_JUDGE    "train.judge"   /* best value, patience, plateau */
-#define GR_KEY_OWES     "train.owes"    /* "evaluation" of this step, which a stop left; or empty */
-#define GR_KEY_AT       "train.step"    /* steps of the whole run */
-#define GR_KEY_PLACE    "train.place"   /* steps since the first sample, as these ranks count */
-#define GR_KEY_EPOCH    "train.epoch"   /* from 0 */
+#define GR_KEY_KERNELS  "train.kernels"  /* chosen by measuring; may be empty */
+#define GR_KEY_WANDB    "train.wandb"    /* id of the run there; may be empty */
+#define GR_KEY_JUDGE    "train.judge"    /* best value, patience, plateau */
+#define GR_KEY_MEAN     "train.mean"     /* sums of the epoch's loss so far; the best epoch */
+#define GR_KEY_SCHEDULE "train.schedule" /* of the rate: start, length, the run's, latest rate */
+#define GR_KEY_OWES     "train.owes"  /* "evaluation" of this step, which a stop left; or empty */
+#define GR_KEY_AT       "train.step"  /* steps of the whole run */
+#define GR_KEY_PLACE    "train.place" /* steps since the first sample, as these ranks count */
+#define GR_KEY_EPOCH    "train.epoch" /* from 0 */
 #define GR_KEY_IN_EPOCH "train.epoch_samples" /* of it that were used, by all ranks */
 #define GR_KEY_STEPS    "train.steps_per_epoch"
 #define GR_KEY_BATCH    "train.step_samples" /* of all ranks and micro-steps */

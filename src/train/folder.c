@@ -275,6 +275,22 @@ void gr_trainer_remove_trial(gr_trainer *t)
     (void)remove(t->folder);
 }
 
+/* Those of tables and plots are the track's, those of checkpoints the writer's. */
+void gr_trainer_remove_asides(gr_trainer *t)
+{
+    static const char *const names[] = {
+        "config.yaml.tmp", "model_summary.txt.tmp",  GR_LAUNCH_FILE ".tmp",       ".probe",
+        ".probe.tmp",      GR_CKPT_FOLDER "/.probe", GR_CKPT_FOLDER "/.probe.tmp"
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *path = path_in(t, names[i]);
+
+        if (path)
+            unlink(path); /* seldom there */
+    }
+}
+
 void gr_trainer_release_folder(gr_trainer *t)
 {
     if (t->lock >= 0)

@@ -47,7 +47,8 @@ static int64_t epoch_of(const gr_trainer *t, int64_t step)
 
 double gr_trainer_lr(const gr_trainer *t, int64_t step)
 {
-    return gr_schedule_lr(&t->schedule, gr_trainer_place(t, step)) * gr_judge_lr_scale(&t->judge);
+    return gr_schedule_lr(&t->schedule, gr_trainer_place(t, step) - t->lr_from) *
+           gr_judge_lr_scale(&t->judge);
 }
 
 static gr_status train(gr_trainer *t, double lr)
@@ -63,21 +64,17 @@ static gr_status train(gr_trainer *t, double lr)
     return gr_fail(GR_ERR_ARG, "a value of step %" PRId64 " is not finite", t->at + 1);
 }
 
-/* Micro-step `micro` of the epoch; adds its loss to *loss if that is wanted. */
-static gr_status micro_step(gr_trainer *t, int64_t micro, double lr, double *loss)
+/* Micro-step `micro` of the epoch. */
+static gr_status micro_step(gr_trainer *t, int64_t micro, double lr)
 {
     const gr_loaded *b;
-    float value;
 
     GR_TRY(gr_feed_next(&t->feeds[GR_SPLIT_TRAIN], &b));
     GR_BUG_IF(!b || b->epoch != epoch_of(t, t->at) || b->number != micro);
     t->data_ns += b->wait_ns;
     GR_TRY(train(t, lr));
     t->n_samples += b->n * t->n_ranks; /* every rank has as many */
-    if (!loss)
-        return GR_OK;
-    GR_TRY(gr_step_read(t->step, "loss", (gr_vec){ &value, 1, GR_F32 }));
-    *loss += (double)value;
+    t->mean.n_untold += b->n;
     return GR_OK;
 }
 
@@ -112,10 +109,11 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
     bool looks = want_loss || gr_trainer_sees_losses(t);
     double lr = gr_trainer_lr(t, t->at), loss = 0;
 
+    gr_trainer_begin_mean(t, epoch_of(t, t->at));
     for (int64_t m = 0; m < t->o.accumulate; m++) {
-        bool tells = looks && m >= t->o.accumulate - n_losses;
-
-        GR_TRY(micro_step(t, in_epoch * t->o.accumulate + m, lr, tells ? &loss : NULL));
+        GR_TRY(micro_step(t, in_epoch * t->o.accumulate + m, lr));
+        if (m >= t->o.accumulate - n_losses)
+            GR_TRY(gr_trainer_take_loss(t, looks ? &loss : NULL));
     }
     t->at++;
     t->lr = lr;
@@ -163,6 +161,7 @@ static void write_record(gr_trainer *t)
     gr_track_begin(&r, t->at);
     gr_track_i64(&r, "epoch", epoch_of(t, t->at - 1) + 1);
     gr_track_f64(&r, "loss", t->loss);
+    gr_trainer_add_mean(t, &r);
     gr_track_f64(&r, "lr", t->lr);
     gr_track_f64(&r, "samples_per_s", p->samples_per_s);
     gr_track_f64(&r, "data_share", p->data);
@@ -256,8 +255,8 @@ static gr_status evaluate(gr_trainer *t)
     if (!gr_trainer_writes(t))
         return GR_OK;
     write_scores(t, epoch);
-    if (!isnan(t->loss)) /* one that was owed comes before the first step */
-        gr_text_addf(&text, "last loss %.4f, ", t->loss);
+    if (!isnan(t->mean.value))
+        gr_text_addf(&text, "train loss %.4f, ", t->mean.value);
     gr_scores_text(t, &t->scores, &text);
     gr_trainer_say(t, "epoch %" PRId64 "/%" PRId64 ": %s%s", epoch, t->o.epochs, gr_text_str(&text),
                    t->is_best ? " (best)" : "");
@@ -375,10 +374,14 @@ static gr_status step_and_after(gr_trainer *t)
     bool is_first = t->at == t->pace.began_at; /* its loss is on the live line until a record is */
 
     GR_TRY(gr_trainer_step(t, is_first || records_at(t, next)));
+    if (evaluates_at(t, next) || gr_trainer_ends_epoch(t, next) || next == t->end)
+        GR_TRY(gr_trainer_share_mean(t));
     if (records_at(t, next))
         GR_TRY(record(t));
     else if (gr_trainer_writes(t) && gr_progress_due(&t->progress))
         show_progress(t, false);
+    if (gr_trainer_ends_epoch(t, next) && !evaluates_at(t, next))
+        gr_trainer_tell_epoch(t, records_at(t, next));
     GR_TRY(advise(t));
     /* The end of the run has a count of its own. */
     if (gr_trainer_place(t, next) % t->steps_per_epoch == 0 && next < t->end)
@@ -466,6 +469,7 @@ static gr_status finish(gr_trainer *t)
         return stop(t, t->stopped_by);
     GR_TRY(gr_trainer_finish_saves(t));
     say_done(t);
+    gr_trainer_say_best_and_last(t);
     GR_TRY(gr_trainer_sum_up_skips(t));
     gr_trainer_say(t, "Results: %s (config.yaml, metrics.jsonl, plots/, checkpoints/)", t->folder);
     say_how_to_go_on(t);

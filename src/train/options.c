@@ -328,6 +328,7 @@ gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe,
         GR_TRY_GOTO(st, gr_train_options_check_fixed(&was, &now), done);
     GR_TRY_GOTO(st, gr_train_options_check_away(&now, saved->lines), done);
     now.lr_before = was.lr;
+    now.epochs_before = was.epochs;
     now.settings->before = o->settings;
     *o = now;
     now = (gr_train_options){ 0 };

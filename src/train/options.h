@@ -88,7 +88,9 @@ typedef struct gr_train_options {
     /* learning rate */
     double lr;
     double lr_before;      /* of the checkpoint that is resumed; 0: none */
+    int64_t epochs_before; /* the same; 0: none */
     int lr_scaling;        /* gr_lr_scaling */
+    int lr_on_resume;      /* gr_lr_on_resume: the schedule of a run whose length has changed */
     int64_t lr_base_batch; /* the rate is for this effective batch; 0: for one rank */
     int schedule;          /* gr_schedule_kind, or GR_SCHEDULE_PLATEAU */
     bool lr_by_epoch;      /* the rate changes once an epoch; periods count epochs */

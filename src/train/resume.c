@@ -326,7 +326,10 @@ static gr_status take_texts(gr_trainer *t)
             return GR_ERR_NOMEM;
     }
     note_device(t);
-    return judge ? gr_judge_parse(&t->judge, judge) : GR_OK;
+    GR_TRY(gr_trainer_restore_mean(t));
+    if (judge)
+        GR_TRY(gr_judge_parse(&t->judge, judge));
+    return gr_trainer_resume_schedule(t);
 }
 
 gr_status gr_trainer_restore_state(gr_trainer *t)

@@ -124,6 +124,7 @@ static gr_status open_files(gr_trainer *t)
     if (unlink(stop) == 0)
         gr_trainer_note(t, "  '%s' was there from before and is removed.", stop);
     t->stop_path = stop;
+    gr_trainer_remove_asides(t);
     GR_TRY(gr_trainer_check_room(t));
     GR_TRY(gr_trainer_go_back(t)); /* before records go */
     GR_TRY(write_config(t, config));
@@ -150,6 +151,7 @@ gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task)
                        .saved_at = -1,
                        .lock = -1,
                        .loss = (double)NAN,
+                       .mean = GR_EPOCH_MEAN_INIT,
                        .notes = GR_TEXT_INIT };
     GR_TRY(gr_arena_create(&t->arena));
     GR_TRY(pick_recipe(t));
@@ -209,13 +211,14 @@ gr_status gr_trainer_open_unsaved(gr_trainer *t, const gr_command *c)
 
 void gr_trainer_close(gr_trainer *t)
 {
+    gr_trainer_close_writer(t); /* it waits for records */
     gr_trainer_close_track(t, 1);
-    gr_trainer_close_writer(t);
     gr_trainer_release_folder(t);
     gr_text_fini(&t->notes);
     gr_snapshot_destroy(t->resumed);
     for (int split = 0; split < GR_N_SPLITS; split++)
         gr_feed_close(&t->feeds[split]); /* batches lie in the device's memory */
+    gr_trainer_close_mean(t);            /* as are losses under way */
     gr_step_destroy(t->step);
     gr_trainer_close_eval(t);
     if (t->user)
@@ -269,6 +272,7 @@ gr_status gr_trainer_end(gr_trainer *t, gr_status st)
     gr_error_take(&error, st); /* closing may fail in its turn and leave another text */
     if (st != GR_OK && st != GR_ERR_STOPPED)
         say_where_to_go_on(t);
+    gr_trainer_close_writer(t); /* it waits for records */
     gr_trainer_close_track(t, st == GR_OK ? 0 : 1);
     if (t->is_trial && t->folder && is_refusal(st))
         gr_trainer_remove_trial(t);

@@ -103,6 +103,7 @@ gr_status gr_trainer_open_track(gr_trainer *t)
                               .run_id = t->wandb_id };
     gr_track_config c = { .folder = t->folder,
                           .last_step = t->at,
+                          .metrics_again = t->owes_eval,
                           .jsonl = true,
                           .csv = t->o.csv,
                           .tensorboard = t->o.tensorboard,

@@ -20,8 +20,10 @@
 #include "track/track.h"
 #include "train/feed.h"
 #include "train/judge.h"
+#include "train/mean.h"
 #include "train/options.h"
 #include "train/pace.h"
+#include "train/reschedule.h"
 #include "train/results.h"
 #include "train/train.h"
 
@@ -69,6 +71,7 @@ typedef struct gr_trainer {
     gr_step *step;
     gr_amp amp; /* of the step: never GR_AMP_AUTO */
     gr_schedule schedule;
+    int64_t lr_from;                  /* the place in the run that the schedule counts from */
     int64_t n_micro;                  /* micro-steps of an epoch that are used */
     int64_t steps_per_epoch, n_steps; /* of the run */
     int64_t end; /* the step to stop at: the run's last, or max_steps if that is less */
@@ -112,6 +115,7 @@ typedef struct gr_trainer {
     gr_check_report
         *check; /* debugging: steps are checked, and this says what was found; or NULL */
     gr_loss_watch watch;
+    gr_epoch_mean mean;
     double loss; /* mean over the ranks, as of the first step or the latest record; NaN before */
 } gr_trainer;
 
@@ -169,6 +173,8 @@ void gr_trainer_release_folder(gr_trainer *t);
 /* Of a start that was refused, while t->is_trial. */
 void gr_trainer_remove_trial(gr_trainer *t);
 void gr_trainer_open_log(gr_trainer *t);
+/* Rank 0: files that a start left half when it was killed while it replaced them. */
+void gr_trainer_remove_asides(gr_trainer *t);
 gr_status gr_trainer_check_room(gr_trainer *t) GR_MUST_CHECK; /* for all that is kept */
 /* For one more, when step saved_at (-1: none) is the newest on the disk. */
 gr_status gr_trainer_check_save(gr_trainer *t, int64_t saved_at) GR_MUST_CHECK;
@@ -247,6 +253,27 @@ gr_status gr_trainer_survey(gr_trainer *t) GR_MUST_CHECK;
 bool gr_trainer_sees_losses(const gr_trainer *t);
 void gr_trainer_see_loss(gr_trainer *t, double loss);
 gr_status gr_trainer_judge_loss(gr_trainer *t, int32_t code) GR_MUST_CHECK;
+
+/* mean.c, around a step: its epoch; after a micro-step that has a loss: it is read and added to
+ * *loss, or (NULL) only counted, without waiting. */
+void gr_trainer_begin_mean(gr_trainer *t, int64_t epoch);
+gr_status gr_trainer_take_loss(gr_trainer *t, double *loss) GR_MUST_CHECK;
+void gr_trainer_close_mean(gr_trainer *t);
+/* mean.c: the epoch's mean up to step t->at, in t->mean.value; collective. Nothing is done for a
+ * step that has it. */
+gr_status gr_trainer_share_mean(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_restore_mean(gr_trainer *t) GR_MUST_CHECK; /* from t->resumed; t->at is set */
+bool gr_trainer_ends_epoch(const gr_trainer *t, int64_t step);
+/* mean.c, rank 0: to a record of this step, if it is known; the line of an epoch without an
+ * evaluation, and a record of its own if there is none; the last words. */
+void gr_trainer_add_mean(const gr_trainer *t, gr_track_record *r);
+void gr_trainer_tell_epoch(gr_trainer *t, bool is_recorded);
+void gr_trainer_say_best_and_last(gr_trainer *t);
+
+/* reschedule.c: the schedule that a resumed run goes on with, from t->resumed; t->at is set. And
+ * what a checkpoint keeps of it. */
+gr_status gr_trainer_resume_schedule(gr_trainer *t) GR_MUST_CHECK;
+gr_schedule_span gr_trainer_schedule_span(const gr_trainer *t);
 
 /* loop.c: the learning rate of a step, with what a plateau made of it. */
 double gr_trainer_lr(const gr_trainer *t, int64_t step);

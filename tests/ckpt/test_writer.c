@@ -240,6 +240,31 @@ static void test_many(void)
     GR_CHECK_EQ(gr_ckpt_count("many"), 4);
 }
 
+/* What a save waits for is called before there is anything of it in the folder. */
+static void look(void *arg)
+{
+    int *n = arg;
+
+    if (*n == 0)
+        GR_CHECK_EQ(gr_ckpt_count("waits"), 0);
+    else
+        check_file("waits/last.safetensors", *n);
+    ++*n;
+}
+
+static void test_before(void)
+{
+    int n = 0;
+    gr_ckpt_writer_config c = { .folder = "waits", .before = look, .arg = &n };
+    gr_ckpt_writer *w;
+
+    GR_CHECK_OK(gr_ckpt_writer_open(&w, &c));
+    for (int64_t step = 1; step <= 3; step++)
+        GR_CHECK_OK(save(w, step, 16, NONE));
+    GR_CHECK_OK(gr_ckpt_writer_close(w));
+    GR_CHECK_EQ(n, 3);
+}
+
 int main(void)
 {
     gr_test_scratch();
@@ -250,5 +275,6 @@ int main(void)
     test_full();
     test_folders();
     test_many();
+    test_before();
     return 0;
 }

@@ -7,6 +7,8 @@
 #include "gpu/gpu.h"
 #include "scratch.h"
 #include "step/world.h"
+#include "train/mean.h"
+#include "train/queued.h"
 
 static job make_job(gr_amp amp, int accumulate, bool adamw)
 {
@@ -211,5 +213,6 @@ int main(void)
     test_threads(1);
     test_threads(4);
     test_bad_label();
+    check_queued_losses("cuda", GR_MEAN_QUEUE + 100);
     return 0;
 }

@@ -33,7 +33,7 @@ train auto --output_dir auto --resume auto
 cp -r run rated
 train rated --resume rated --epochs 4 --lr 5e-5
 says rated '^  Learning rate: 5e-5 (was 2e-3 in the checkpoint)$'
-says rated '^epoch 4/4: last loss [0-9.]*, accuracy'
+says rated '^epoch 4/4: train loss [0-9.]*, accuracy'
 [ ! -e runs ] || fail "--resume RUN/checkpoints began another run"
 for form in run file folder last auto; do
     says "$form" "Resumed at step 13 from $form/checkpoints/*last.safetensors"

@@ -50,7 +50,7 @@ static gr_status with_little_memory(void *arg)
 
     unlink(arg);
     for (int64_t i = 0; i < 2 && st == GR_OK; i++) {
-        GR_TRY(gr_csv_open(&c, arg, 100, NULL, NULL));
+        GR_TRY(gr_csv_open(&c, arg, &(gr_keep){ .last_step = 100 }, NULL, NULL));
         gr_csv_begin(c, i);
         st = gr_csv_value(c, i == 0 ? "a" : "b", 1);
         if (st == GR_OK)
@@ -67,7 +67,7 @@ int main(void)
 
     gr_test_scratch();
     unlink(PATH);
-    GR_CHECK_OK(gr_csv_open(&c, PATH, -1, NULL, NULL));
+    GR_CHECK_OK(gr_csv_open(&c, PATH, &(gr_keep){ .last_step = -1 }, NULL, NULL));
     row(c, 10, "loss", 0.5);
     row(c, 20, "loss", (double)NAN);
     row(c, 20, "val,loss", 1234567890123.0);
@@ -79,22 +79,36 @@ int main(void)
 
     /* A cut line goes, also one that looks whole but for its end; so do steps to be run again. */
     append("15,1,0.");
-    GR_CHECK_OK(gr_csv_open(&c, PATH, 20, remember, &seen));
+    GR_CHECK_OK(gr_csv_open(&c, PATH, &(gr_keep){ .last_step = 20 }, remember, &seen));
     GR_CHECK_STR(seen.str, "10 epoch 1; 10 loss 0.5; 20 epoch 1; 20 loss nan; 20 epoch 1; "
                            "20 val_loss 1.23457e+12; ");
     row(c, 21, "loss", 2);
     gr_csv_close(c);
     expect_file("step,epoch,loss,val_loss\n10,1,0.5,\n20,1,nan,\n20,1,,1234567890123\n21,1,2,\n");
 
+    /* The evaluation of the last step comes again, the step's own row does not. */
+    {
+        static const char *const again[] = { "accuracy", "val,loss" };
+
+        GR_CHECK_OK(gr_csv_open(&c, PATH, &(gr_keep){ 20, again, 2 }, NULL, NULL));
+        GR_CHECK_OK(gr_csv_sync(c));
+        gr_csv_close(c);
+        expect_file("step,epoch,loss,val_loss\n10,1,0.5,\n20,1,nan,\n");
+        GR_CHECK_OK(gr_csv_open(&c, PATH, &(gr_keep){ 21, again, 2 }, NULL, NULL));
+        gr_csv_close(c);
+        expect_file("step,epoch,loss,val_loss\n10,1,0.5,\n20,1,nan,\n");
+    }
+
     /* A cut header: nothing can be kept. */
     unlink(PATH);
     append("step,epo");
-    GR_CHECK_OK(gr_csv_open(&c, PATH, 20, NULL, NULL));
+    GR_CHECK_OK(gr_csv_open(&c, PATH, &(gr_keep){ .last_step = 20 }, NULL, NULL));
     row(c, 1, "loss", 3);
     gr_csv_close(c);
     expect_file("step,epoch,loss\n1,1,3\n");
 
-    GR_CHECK_FAILS(gr_csv_open(&c, "missing/" PATH, 0, NULL, NULL), GR_ERR_IO, "missing/" PATH);
+    GR_CHECK_FAILS(gr_csv_open(&c, "missing/" PATH, &(gr_keep){ .last_step = 0 }, NULL, NULL),
+                   GR_ERR_IO, "missing/" PATH);
     GR_CHECK(gr_alloc_fail_each(with_little_memory, (char[]){ "little.csv" }) > 10);
     gr_text_fini(&seen);
     return 0;

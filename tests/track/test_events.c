@@ -74,12 +74,12 @@ static void test_scalar(void)
     snprintf(path, sizeof(path), "%s", gr_events_path(e));
     GR_CHECK_OK(gr_events_close(e));
     GR_CHECK_OK(gr_file_read(path, &text, &n));
-    GR_CHECK_EQ(n, 40 + sizeof(want));
+    GR_CHECK_EQ(n, 50 + sizeof(want));
     GR_CHECK(memcmp(text + 21,
                     "\x1a\x0d"
                     "brain.Event:2",
                     15) == 0);
-    GR_CHECK(memcmp(text + 40, want, sizeof(want)) == 0);
+    GR_CHECK(memcmp(text + 50, want, sizeof(want)) == 0);
     GR_CHECK_EQ(count_records((uint8_t *)text, n), 2);
     gr_free(text);
 }
@@ -119,6 +119,83 @@ static void test_all_kinds(void)
     GR_CHECK_OK(gr_events_open(&e, "kinds", GR_SCALAR_SIMPLE));
     GR_CHECK_OK(gr_events_close(e));
     GR_CHECK_OK(gr_events_close(NULL));
+}
+
+static void scalar(gr_events *e, const char *tag, int64_t step)
+{
+    gr_event_at at = { tag, step, 1700000000.0 + (double)step };
+
+    GR_CHECK_OK(gr_events_scalar(e, &at, 0.5));
+}
+
+static void start(gr_events **e, const char *folder)
+{
+    gr_event_at at = { "config", 0, 1700000000 };
+
+    GR_CHECK_OK(gr_events_open(e, folder, GR_SCALAR_SIMPLE));
+    GR_CHECK_OK(gr_events_text(*e, &at, "words"));
+}
+
+static int records_of(const char *path)
+{
+    char *text;
+    size_t n;
+    int found;
+
+    GR_CHECK_OK(gr_file_read(path, &text, &n));
+    found = count_records((uint8_t *)text, n);
+    gr_free(text);
+    return found;
+}
+
+static void add_bytes(const char *path, const char *bytes, size_t n)
+{
+    FILE *f = fopen(path, "a");
+
+    GR_CHECK(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* A run that is resumed: what comes again is cut off, also a record that a crash left half. */
+static void test_cut(void)
+{
+    static const char *const again[] = { "val_loss", "accuracy" };
+    gr_keep keep = { 10, again, 0 };
+    char path[1000];
+    gr_events *e;
+
+    GR_CHECK_OK(gr_events_cut("nowhere", &keep));
+    GR_CHECK_FAILS(gr_events_cut("file", &keep), GR_ERR_IO, "file");
+    start(&e, "cut");
+    snprintf(path, sizeof(path), "%s", gr_events_path(e));
+    for (int64_t step = 5; step <= 15; step += 5) {
+        scalar(e, "loss", step);
+        scalar(e, "val_loss", step);
+    }
+    GR_CHECK_OK(gr_events_sync(e));
+    GR_CHECK_EQ(records_of(path), 8);
+    GR_CHECK_OK(gr_events_ended(e, 1700000009, false));
+    GR_CHECK_OK(gr_events_close(e));
+    GR_CHECK_OK(gr_events_cut("cut", &keep)); /* version, text, two of step 5, two of step 10 */
+    GR_CHECK_EQ(records_of(path), 6);
+    GR_CHECK_OK(gr_events_cut("cut", &keep));
+    GR_CHECK_EQ(records_of(path), 6);
+    add_bytes(path, "\x1a\0\0\0\0\0\0\0", 8);
+    GR_CHECK_OK(gr_events_cut("cut", &keep));
+    GR_CHECK_EQ(records_of(path), 6);
+    keep.n_again = 2; /* the evaluation of step 10 */
+    GR_CHECK_OK(gr_events_cut("cut", &keep));
+    GR_CHECK_EQ(records_of(path), 5);
+
+    /* A start that came to nothing leaves no file; what others wrote is left alone. */
+    start(&e, "cut");
+    GR_CHECK_OK(gr_events_restarted(e, 11));
+    scalar(e, "loss", 11);
+    GR_CHECK_OK(gr_events_close(e));
+    add_bytes("cut/events.out.tfevents.1.other", "anything", 8);
+    GR_CHECK_EQ(count_files("cut"), 3);
+    GR_CHECK_OK(gr_events_cut("cut", &keep));
+    GR_CHECK_EQ(count_files("cut"), 2);
+    GR_CHECK_EQ(records_of(path), 5);
 }
 
 static gr_status write_some(gr_events *e)
@@ -168,5 +245,6 @@ int main(void)
     GR_CHECK(symlink("/dev/full", "file") == 0);
     GR_CHECK_FAILS(gr_events_open(&e, "file", GR_SCALAR_SIMPLE), GR_ERR_IO, "file");
     GR_CHECK_FAILS(gr_events_open(&e, "/proc/none", GR_SCALAR_SIMPLE), GR_ERR_IO, "/proc/none");
+    test_cut();
     return 0;
 }

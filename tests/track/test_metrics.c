@@ -28,14 +28,22 @@ static void record(gr_metrics *m, int64_t step, double loss)
     GR_CHECK_OK(gr_metrics_end(m));
 }
 
+static void evaluation(gr_metrics *m, int64_t step)
+{
+    gr_metrics_begin(m, step);
+    gr_metrics_f64(m, "val_loss", 3);
+    GR_CHECK_OK(gr_metrics_end(m));
+}
+
 int main(void)
 {
+    static const char *const again[] = { "accuracy", "val_loss" };
     gr_metrics *m;
     FILE *f;
 
     gr_test_scratch();
     unlink(PATH);
-    GR_CHECK_OK(gr_metrics_open(&m, PATH, -1));
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ .last_step = -1 }));
     record(m, 10, 0.5);
     record(m, 20, (double)NAN);
     record(m, 30, 0.25);
@@ -49,23 +57,36 @@ int main(void)
     f = fopen(PATH, "a");
     GR_CHECK(f && fputs("{\"step\": 15, \"ep", f) >= 0);
     fclose(f);
-    GR_CHECK_OK(gr_metrics_open(&m, PATH, 20));
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ .last_step = 20 }));
     record(m, 21, 2);
     gr_metrics_close(m);
     expect_file("{\"step\": 10, \"epoch\": 1, \"loss\": 0.5}\n"
                 "{\"step\": 20, \"epoch\": 1, \"loss\": null}\n"
                 "{\"step\": 21, \"epoch\": 1, \"loss\": 2}\n");
 
+    /* An evaluation that comes again goes, of the last step only. */
     unlink(PATH);
-    GR_CHECK_OK(gr_metrics_open(&m, PATH, 0));
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ 0 }));
+    evaluation(m, 10);
+    record(m, 20, 1);
+    evaluation(m, 20);
+    GR_CHECK_OK(gr_metrics_sync(m));
+    gr_metrics_close(m);
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ 20, again, 2 }));
+    gr_metrics_close(m);
+    expect_file("{\"step\": 10, \"val_loss\": 3}\n{\"step\": 20, \"epoch\": 1, \"loss\": 1}\n");
+
+    unlink(PATH);
+    GR_CHECK_OK(gr_metrics_open(&m, PATH, &(gr_keep){ .last_step = 0 }));
     gr_metrics_begin(m, 1);
     gr_metrics_f64(m, "a \"b\"\n\xff", 2);
     GR_CHECK_OK(gr_metrics_end(m));
     gr_metrics_close(m);
     expect_file("{\"step\": 1, \"a \\\"b\\\"\\u000a?\": 2}\n");
 
-    GR_CHECK_FAILS(gr_metrics_open(&m, "missing/" PATH, 0), GR_ERR_IO, "missing/" PATH);
-    GR_CHECK_OK(gr_metrics_open(&m, "/dev/full", 0));
+    GR_CHECK_FAILS(gr_metrics_open(&m, "missing/" PATH, &(gr_keep){ .last_step = 0 }), GR_ERR_IO,
+                   "missing/" PATH);
+    GR_CHECK_OK(gr_metrics_open(&m, "/dev/full", &(gr_keep){ .last_step = 0 }));
     gr_metrics_begin(m, 1);
     GR_CHECK_FAILS(gr_metrics_end(m), GR_ERR_IO, "/dev/full");
     gr_metrics_close(m);

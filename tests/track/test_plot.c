@@ -112,6 +112,12 @@ static void test_curves(void)
     GR_CHECK(stat("plots/_._lr.png", &about) == 0);
     GR_CHECK(stat("plots/val_loss.png", &about) != 0);
     GR_CHECK_FAILS(gr_curves_draw(c, "/proc/none"), GR_ERR_IO, "/proc/none");
+
+    /* Losses of single steps are no line beside the means of epochs. */
+    unlink("plots/step_loss.png");
+    GR_CHECK_OK(gr_curves_add(c, 10, "train_loss", 2));
+    GR_CHECK_OK(gr_curves_draw(c, "plots"));
+    GR_CHECK(stat("plots/step_loss.png", &about) == 0 && about.st_size > 1000);
     gr_curves_destroy(c);
     gr_curves_destroy(NULL);
 }

@@ -233,6 +233,50 @@ static void test_failing(void)
     GR_CHECK_EQ(count_lines("failing/metrics.jsonl", "\n"), 11);
 }
 
+/* What was submitted is in the files when a sync returns, and comes once after a resume; what a
+ * kill left of plots and tables goes. */
+static void test_sync(void)
+{
+    static const char *const metrics[] = { "val_loss" };
+    gr_wandb_config wandb = { .project = "p", .run_id = "synced" };
+    gr_track_config c = everything("synced", &wandb);
+    gr_track_record r;
+    gr_track *t;
+    FILE *f;
+
+    GR_CHECK(gr_track_sync(NULL, 1) && !gr_track_end_step(NULL));
+    c.metrics = metrics;
+    c.n_metrics = 1;
+    GR_CHECK_OK(gr_track_open(&t, &c));
+    GR_CHECK(gr_track_sync(t, 60000)); /* nothing yet */
+    for (int i = 1; i <= 100; i++) {
+        GR_CHECK(submit(t, i));
+        if (i % 10 != 0)
+            continue;
+        GR_CHECK(gr_track_end_step(t) && gr_track_sync(t, 60000));
+        GR_CHECK_EQ(count_lines("synced/metrics.jsonl", "\n"), i);
+        GR_CHECK_EQ(count_lines("synced/metrics.csv", "\n"), i + 1);
+    }
+    gr_track_begin(&r, 100);
+    gr_track_f64(&r, "val_loss", 1);
+    GR_CHECK(gr_track_submit(t, &r) && gr_track_plot(t) && gr_track_sync(t, 60000));
+    gr_track_close(t, 1, NULL);
+
+    f = fopen("synced/plots/gone.png.tmp", "w");
+    GR_CHECK(f && fclose(f) == 0);
+    f = fopen("synced/metrics.csv.tmp", "w");
+    GR_CHECK(f && fclose(f) == 0);
+    c.last_step = 100;
+    c.metrics_again = true;
+    GR_CHECK_OK(gr_track_open(&t, &c));
+    GR_CHECK(gr_track_submit(t, &r));
+    gr_track_close(t, 0, NULL);
+    GR_CHECK_EQ(count_lines("synced/metrics.jsonl", "\n"), 101);
+    GR_CHECK_EQ(count_lines("synced/metrics.jsonl", "val_loss"), 1);
+    GR_CHECK(access("synced/plots/gone.png.tmp", F_OK) != 0);
+    GR_CHECK(access("synced/metrics.csv.tmp", F_OK) != 0);
+}
+
 int main(void)
 {
     gr_test_scratch();
@@ -242,11 +286,14 @@ int main(void)
     unsetenv("WANDB_RUN_ID");
     unsetenv("WANDB_DISABLED");
     unlink("whole/metrics.jsonl");
+    unlink("synced/metrics.jsonl");
+    unlink("synced/metrics.csv");
     unlink("whole/metrics.csv");
     unlink("whole/plots/loss.png");
     gr_track_close(NULL, 0, NULL);
     GR_CHECK(!submit(NULL, 1));
     test_whole();
+    test_sync();
     test_failing();
     test_hanging();
     return 0;

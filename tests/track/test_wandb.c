@@ -119,6 +119,47 @@ static void test_again(void)
     gr_text_fini(&before);
 }
 
+/* A run that goes on under its id: rows that come again are cut off older files. */
+static void test_cut(void)
+{
+    static const char *const again[] = { "val_loss" };
+    gr_keep keep = { 20, again, 0 };
+    gr_wandb_config c = { .folder = "cut", .run_id = "goes-on" },
+                    other = { .folder = "cut", .run_id = "on" };
+    static char all[1 << 16];
+    gr_text folder = GR_TEXT_INIT, others = GR_TEXT_INIT;
+    gr_wandb *w;
+    size_t n;
+    int n_parts;
+
+    GR_CHECK_OK(gr_wandb_open(&w, &other)); /* an id that is the end of the other */
+    gr_text_add(&others, gr_wandb_folder(w));
+    GR_CHECK_OK(gr_wandb_log(w, 99, 1.7e9, "loss", 1));
+    GR_CHECK_OK(gr_wandb_close(w, 0));
+    GR_CHECK_OK(gr_wandb_open(&w, &c));
+    gr_text_add(&folder, gr_wandb_folder(w));
+    for (int64_t step = 10; step <= 30; step += 10) {
+        GR_CHECK_OK(gr_wandb_log(w, step, 1.7e9, "loss", 0.5));
+        GR_CHECK_OK(gr_wandb_end_row(w));
+        GR_CHECK_OK(gr_wandb_log(w, step, 1.7e9, "val_loss", 0.25));
+    }
+    GR_CHECK_OK(gr_wandb_sync_rows(w));
+    GR_CHECK_OK(gr_wandb_close(w, 3));
+    read_run(&folder, "goes-on", all, &n, 11,
+             &n_parts); /* header, run, six rows, three of the end */
+    c.keep = &keep;
+    for (int i = 0; i < 2; i++) {
+        keep.n_again = i;
+        GR_CHECK_OK(gr_wandb_open(&w, &c));
+        GR_CHECK_OK(gr_wandb_close(w, 0));
+        read_run(&folder, "goes-on", all, &n, i ? 5 : 6, &n_parts);
+    }
+    GR_CHECK(holds(all, n, "val_loss"));
+    read_run(&others, "on", all, &n, 6, &n_parts);
+    gr_text_fini(&folder);
+    gr_text_fini(&others);
+}
+
 /* Records of many sizes, so that some end exactly before a block does. */
 static void test_large(void)
 {
@@ -228,6 +269,7 @@ int main(void)
     unsetenv("WANDB_DISABLED");
     test_small();
     test_again();
+    test_cut();
     test_large();
     GR_CHECK(gr_alloc_fail_each(with_little_memory, NULL) > 20);
     GR_CHECK_FAILS(gr_wandb_open(&w, &bad), GR_ERR_ARG, "../x");

@@ -158,6 +158,9 @@ const gr_row gr_rows[] = {
     { INT("train.lr_scheduler.cooldown", "0", 0, MANY, "plateau: evaluations after a reduction that do not count"),
       "lr_cooldown", "N", NULL, AT(lr_cooldown), SAVED },
 
+    { CHOICE("train.lr_scheduler.on_resume", "stretch", "stretch|continue|restart", "what a resumed run with "
+      "other epochs does with its schedule: stretch it over all of them, continue as it was planned, or "
+      "restart it"), "lr_schedule_on_resume", NULL, NULL, AT(lr_on_resume), SAVED },
     { INT("train.early_stopping.patience", "0", 0, MANY, "end after so many evaluations without a better value; "
       "0: never"), "patience", "N", NULL, AT(patience), SAVED },
     { F64("train.early_stopping.min_delta", "0", 0, 1e30, "less than this is not better"),
