@@ -106,7 +106,7 @@ static void check_run(void)
                    "there is no trace 'sample' to evaluate; there are: eval sum other");
     GR_CHECK_FAILS(gr_step_eval_named(s, "train", b->feeds, 2), GR_ERR_ARG, "no trace 'train'");
     GR_CHECK_FAILS(gr_step_eval_named(s, "other", b->feeds, 2), GR_ERR_ARG,
-                   "trace 'other': variable 'other' is new");
+                   "variable 'other' is new");
     gr_snapshot_destroy(snap);
     gr_step_destroy(s);
     free(b);
