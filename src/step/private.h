@@ -56,6 +56,7 @@ struct gr_step {
     gr_shard shard;       /* with has_buckets, when gr_step_has_shares() */
     gr_meetings meetings; /* exchanges besides the buckets' */
     bool has_buckets, sealed, can_train;
+    int n_frozen;   /* frozen parts of the training trace */
     bool is_common; /* trained parameters, their moments and averages lie once, in memory that all
                      * ranks see: they divide the update (pass/shard.h) */
     size_t common_from; /* it pays from so many bytes on that would be handed around: each
