@@ -21,6 +21,8 @@
 
 #include "backend/cuda/types.cuh"
 
+#include <string.h>
+
 template <class T, int N> struct __align__(sizeof(T) * N < 16 ? sizeof(T) * N : 16) gr_pack
 {
     static_assert((N & (N - 1)) == 0, "a power of two");
@@ -39,11 +41,57 @@ template <class... P> static inline bool gr_pack_is_aligned(const P *...mem)
     return ((((uintptr_t)mem % 16) == 0) && ...);
 }
 
+/* What one access moves. The compiler takes stores of such words apart as it likes; __stwb() is the
+ * plain store that stays whole. */
+template <int N_BYTES> struct gr_word;
+template <> struct gr_word<16> {
+    typedef uint4 type;
+};
+template <> struct gr_word<8> {
+    typedef uint2 type;
+};
+template <> struct gr_word<4> {
+    typedef uint32_t type;
+};
+template <> struct gr_word<2> {
+    typedef uint16_t type;
+};
+template <> struct gr_word<1> {
+    typedef uint8_t type;
+};
+
+template <class P> static __device__ __forceinline__ P gr_pack_get(const void *mem)
+{
+    typedef typename gr_word<(int)alignof(P)>::type word;
+    P x;
+
+#pragma unroll
+    for (size_t i = 0; i < sizeof(P) / sizeof(word); i++) {
+        word w = ((const word *)mem)[i];
+
+        memcpy((char *)&x + i * sizeof(w), &w, sizeof(w));
+    }
+    return x;
+}
+
+template <class P> static __device__ __forceinline__ void gr_pack_put(void *mem, const P &x)
+{
+    typedef typename gr_word<(int)alignof(P)>::type word;
+
+#pragma unroll
+    for (size_t i = 0; i < sizeof(P) / sizeof(word); i++) {
+        word w;
+
+        memcpy(&w, (const char *)&x + i * sizeof(w), sizeof(w));
+        __stwb((word *)mem + i, w);
+    }
+}
+
 /* N elements from mem on, as C. */
 template <class C, int N, class T>
 static __device__ __forceinline__ gr_pack<C, N> gr_pack_load(const T *mem)
 {
-    gr_pack<T, N> x = *(const gr_pack<T, N> *)mem;
+    gr_pack<T, N> x = gr_pack_get<gr_pack<T, N>>(mem);
     gr_pack<C, N> y;
 
 #pragma unroll
@@ -61,7 +109,7 @@ static __device__ __forceinline__ void gr_pack_store(T *mem, const gr_pack<C, N>
 #pragma unroll
     for (int j = 0; j < N; j++)
         y.v[j] = gr_as<T>(x.v[j]);
-    *(gr_pack<T, N> *)mem = y;
+    gr_pack_put(mem, y);
 }
 
 template <int N> struct gr_lanes {

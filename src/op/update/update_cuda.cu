@@ -228,12 +228,84 @@ static gr_status scale_run(const gr_launch *l)
                           (int64_t *)l->out[1], (const float *)l->src[2]);
 }
 
+/* ---- what sgd and adamw share ---- */
+
+/* A parameter's copy in 16 bits, which its update writes while it has the number at hand. */
+typedef struct low_copy {
+    uint16_t *mem; /* NULL: there is none */
+    bool f16;      /* else bf16 */
+} low_copy;
+
+/* The copy is the last output. */
+static low_copy copy_of(const gr_launch *l, const gr_update_attr *at)
+{
+    int o = l->node->n_out - 1;
+    low_copy c;
+
+    c.mem = at->has_copy ? (uint16_t *)l->out[o] : NULL;
+    c.f16 = at->has_copy && l->node->out[o].dtype == GR_F16;
+    return c;
+}
+
+template <int N>
+static __device__ __forceinline__ void store_copy(const low_copy &c, int64_t i,
+                                                  const gr_pack<float, N> &w)
+{
+    if (c.f16)
+        gr_pack_store((__half *)c.mem + i, w);
+    else
+        gr_pack_store((__nv_bfloat16 *)c.mem + i, w);
+}
+
+/* What an update writes, moved to the part of the parameter that is to be updated. */
+typedef struct targets {
+    float *param, *state[2]; /* NULL: the update has no such state */
+    const float *grad;
+    low_copy copy;
+    int64_t n; /* elements */
+} targets;
+
+static void take_part(targets *t, const gr_update_part *part)
+{
+    t->param += part->of.first;
+    t->grad += part->grad_at;
+    t->n = part->of.n;
+    if (t->copy.mem)
+        t->copy.mem += part->of.first;
+    for (int i = 0; i < 2 && part->in_whole; i++)
+        if (t->state[i])
+            t->state[i] += part->of.first;
+}
+
+static targets targets_of(const gr_launch *l, const gr_update_attr *at, int n_state)
+{
+    targets t;
+
+    t.param = (float *)l->out[0];
+    for (int i = 0; i < 2; i++)
+        t.state[i] = i < n_state ? (float *)l->out[1 + i] : NULL;
+    t.grad = (const float *)l->src[1];
+    t.copy = copy_of(l, at);
+    t.n = count(l->node->src[0]);
+    if (at->has_part)
+        take_part(&t, &at->part);
+    return t;
+}
+
+/* Whether four elements can be taken at a time. */
+static bool takes_packs(const targets &t)
+{
+    return gr_pack_is_aligned(t.param, t.state[0], t.state[1], t.grad) &&
+           (uintptr_t)t.copy.mem % 8 == 0;
+}
+
 /* ---- sgd ---- */
 
 typedef struct sgd_args {
     float *param, *buffer; /* buffer NULL: no momentum */
     const float *grad, *control;
     const gr_scalars *scalars;
+    low_copy copy;
     int64_t n;
     float momentum, weight_decay, clip;
     double lr_scale;
@@ -273,17 +345,21 @@ template <int N> static __global__ void sgd(sgd_args p)
         if (p.buffer)
             gr_pack_store(p.buffer + i, b);
         gr_pack_store(p.param + i, w);
+        if (p.copy.mem)
+            store_copy(p.copy, i, w);
     });
 }
 
 static gr_status sgd_run(const gr_launch *l)
 {
     const gr_sgd_attr *at = (const gr_sgd_attr *)l->node->attr;
+    targets t = targets_of(l, &at->of, at->momentum != 0.0);
     sgd_args p;
 
-    p.param = (float *)l->out[0];
-    p.buffer = at->momentum != 0.0 ? (float *)l->out[1] : NULL;
-    p.grad = (const float *)l->src[1];
+    p.param = t.param;
+    p.buffer = t.state[0];
+    p.grad = t.grad;
+    p.copy = t.copy;
     p.control = at->of.has_control ? (const float *)l->src[2] : NULL;
     p.scalars = l->scalars;
     p.momentum = (float)at->momentum;
@@ -291,9 +367,9 @@ static gr_status sgd_run(const gr_launch *l)
     p.clip = at->of.clip_value > 0.0 ? (float)at->of.clip_value : INFINITY;
     p.lr_scale = at->of.lr_scale;
     p.nesterov = at->nesterov;
-    p.n = count(l->node->src[0]);
+    p.n = t.n;
     return gr_cuda_launch("sgd launch", gr_cuda_grid_for(p.n, 4), gr_cuda_stream(l->stream),
-                          gr_pack_is_aligned(p.param, p.buffer, p.grad) ? sgd<4> : sgd<1>, p);
+                          takes_packs(t) ? sgd<4> : sgd<1>, p);
 }
 
 /* ---- adamw ---- */
@@ -303,6 +379,7 @@ typedef struct adamw_args {
     const float *grad, *control;
     const int64_t *step; /* number of this update, from 1 */
     const gr_scalars *scalars;
+    low_copy copy;
     int64_t n;
     double beta1, beta2, eps, weight_decay, lr_scale;
     float clip;
@@ -363,18 +440,22 @@ template <int N> static __global__ void adamw(adamw_args p)
         gr_pack_store(p.m + i, m);
         gr_pack_store(p.v + i, v);
         gr_pack_store(p.param + i, w);
+        if (p.copy.mem)
+            store_copy(p.copy, i, w);
     });
 }
 
 static gr_status adamw_run(const gr_launch *l)
 {
     const gr_adamw_attr *at = (const gr_adamw_attr *)l->node->attr;
+    targets t = targets_of(l, &at->of, 2);
     adamw_args p;
 
-    p.param = (float *)l->out[0];
-    p.m = (float *)l->out[1];
-    p.v = (float *)l->out[2];
-    p.grad = (const float *)l->src[1];
+    p.param = t.param;
+    p.m = t.state[0];
+    p.v = t.state[1];
+    p.grad = t.grad;
+    p.copy = t.copy;
     p.step = (const int64_t *)l->src[2];
     p.control = at->of.has_control ? (const float *)l->src[3] : NULL;
     p.scalars = l->scalars;
@@ -385,9 +466,9 @@ static gr_status adamw_run(const gr_launch *l)
     p.lr_scale = at->of.lr_scale;
     p.clip = at->of.clip_value > 0.0 ? (float)at->of.clip_value : INFINITY;
     p.l2 = at->l2;
-    p.n = count(l->node->src[0]);
+    p.n = t.n;
     return gr_cuda_launch("adamw launch", gr_cuda_grid_for(p.n, 4), gr_cuda_stream(l->stream),
-                          gr_pack_is_aligned(p.param, p.m, p.v, p.grad) ? adamw<4> : adamw<1>, p);
+                          takes_packs(t) ? adamw<4> : adamw<1>, p);
 }
 
 /* ---- ema ---- */
@@ -425,10 +506,14 @@ static gr_status ema_run(const gr_launch *l)
 
     p.average = (float *)l->out[0];
     p.param = (const float *)l->src[1];
+    if (at->has_part) {
+        p.average += at->part.in_whole ? at->part.of.first : 0;
+        p.param += at->part.of.first;
+    }
     p.step = (const int64_t *)l->src[2];
     p.control = at->has_control ? (const float *)l->src[3] : NULL;
     p.rest = (float)(1.0 - at->decay);
-    p.n = count(l->node->src[0]);
+    p.n = at->has_part ? at->part.of.n : count(l->node->src[0]);
     return gr_cuda_launch("ema launch", gr_cuda_grid_for(p.n, 4), gr_cuda_stream(l->stream),
                           gr_pack_is_aligned(p.average, p.param) ? ema<4> : ema<1>, p);
 }
