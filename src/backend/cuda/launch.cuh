@@ -13,6 +13,7 @@
 #define GR_BACKEND_CUDA_LAUNCH_CUH
 
 #include "backend/cuda/cuda.h"
+#include "base/both.h"
 
 #define GR_CUDA_BLOCK       256
 #define GR_CUDA_MOST_BLOCKS 2048 /* of a grid-stride loop: two rounds of a large GPU */
@@ -27,11 +28,6 @@ typedef struct gr_cuda_grid {
     dim3 threads;
     size_t shared_bytes; /* that the kernel declares as extern __shared__ */
 } gr_cuda_grid;
-
-static inline int64_t gr_ceil_div(int64_t n, int64_t by)
-{
-    return n / by + (n % by != 0);
-}
 
 static inline gr_cuda_grid gr_cuda_grid_of(int64_t x, int64_t y, dim3 threads)
 {
