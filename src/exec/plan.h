@@ -22,7 +22,9 @@ typedef struct gr_plan_config {
     const gr_kernel_set *kernels; /* of the device's module; NULL: CPU kernels */
     int n_threads;                /* CPU pool size, for prepare() */
     const char *only;             /* kernel name to force where it exists (tests); or NULL */
-    /* A kernel's name for the node, or NULL to leave it to the list. NULL slot: always so. */
+    size_t work_limit;            /* bytes of workspace for kernels that can use more; 0: usual */
+    /* "kernel" or "kernel:variant" for the node, or NULL to leave it to the list. NULL slot:
+     * always so. */
     const char *(*choose)(void *arg, const gr_node *n);
     void *choose_arg;
 } gr_plan_config;

@@ -144,7 +144,7 @@ gr_status gr_plan_run_entries(gr_plan *p, const gr_run *r, int first, int end)
         if (e->has_effect && p->device->ops->runs_at_once)
             GR_TRY(gr_plan_check_fault(p, p->bases.fault));
         e->launch.pool = r->pool;
-        st = e->kernel->run(&e->launch);
+        st = e->ready.kernel->run(&e->launch);
         if (st != GR_OK)
             return gr_plan_wrap(st, e->launch.node);
         if (polls)

@@ -216,7 +216,6 @@ const gr_kernel gr_gather_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };
@@ -231,7 +230,6 @@ const gr_kernel gr_scatter_add_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

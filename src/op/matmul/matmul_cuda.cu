@@ -306,7 +306,6 @@ const gr_kernel gr_matmul_cuda[] = {
         .release = lt_release,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {
         .name = "reference",
@@ -317,7 +316,6 @@ const gr_kernel gr_matmul_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

@@ -173,7 +173,6 @@ const gr_kernel gr_softmax_xent_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };
@@ -188,7 +187,6 @@ const gr_kernel gr_softmax_xent_grad_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };
