@@ -284,7 +284,7 @@ gr_dtype gr_value_dtype(const gr_value *v)
 
 bool gr_is_training(const gr_graph *g)
 {
-    return g->training;
+    return g->training && g->frozen_depth == 0;
 }
 
 void gr_node_set_source(gr_node *n, int s, gr_value *v)

@@ -86,9 +86,12 @@ struct gr_graph {
     gr_vars *vars;         /* borrowed: shared by all graphs of a step */
     const gr_named *feeds; /* borrowed during tracing: shapes of the inputs */
     int n_feeds;
-    bool training;
-    bool sync_norm; /* statistics of batch norm are those of all ranks' batches */
-    gr_phase phase; /* of nodes added now */
+    bool training;           /* also in its frozen parts; builders ask gr_is_training() */
+    bool sync_norm;          /* statistics of batch norm are those of all ranks' batches */
+    const char *frozen_site; /* where the frozen part began that is open now; NULL: none is */
+    int frozen_depth;        /* how many of their begins are open */
+    int n_frozen;            /* frozen parts, but for those within another */
+    gr_phase phase;          /* of nodes added now */
 
     gr_node **nodes;
     int n_nodes, cap_nodes;

@@ -150,7 +150,7 @@ gr_status gr_step_tune(gr_step *s, const gr_graph *g)
     int64_t begin = gr_now_ns();
     bool alike;
 
-    if (!s->c.tune || s->is_tuned || !gr_step_is_host(s))
+    if (!s->c.tune || s->is_tuned || !s->device->ops->runs_at_once)
         return GR_OK;
     s->is_tuned = true;
     GR_TRY(is_alike(s, g, &alike));
