@@ -43,7 +43,7 @@ static bool is_worth(const gr_tune *t, const gr_node *n, int i)
     if (strcmp(k->name, "reference") == 0 || gr_kernel_refusal(k, n))
         return false;
     if (is_apart(n, k))
-        return !t->device->ops->is_host;
+        return !t->device->ops->runs_at_once;
     for (int b = 0; strcmp(k->name, "avx2") == 0 && b < i; b++) {
         before = gr_kernel_at(t->kernels, n, b);
         if (strcmp(before->name, "avx512") == 0 && !gr_kernel_refusal(before, n))
@@ -239,7 +239,7 @@ static gr_status time_runs(const gr_tune *t, const gr_kernel *k, const gr_launch
     *seconds = (double)INFINITY;
     for (int i = 0; i < RUNS; i++) {
         GR_TRY(time_queued(t, k, l, n, &took));
-        if (!t->device->ops->is_host && i == 0) { /* warm now, and known */
+        if (!t->device->ops->runs_at_once && i == 0) { /* warm now, and known */
             n = took * MOST_QUEUED > QUEUE ? (int)(QUEUE / took) + 1 : MOST_QUEUED;
             if (took <= ENOUGH)
                 continue;
