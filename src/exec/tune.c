@@ -179,8 +179,8 @@ static gr_status fill(const gr_tune *t, char *chunk, char *mem, const gr_value *
     GR_TRY(ops->sync(t->device)); /* the chunk is not read any more */
     fill_pattern(chunk, v->dtype);
     for (size_t at = 0; at < n_bytes; at += CHUNK)
-        GR_TRY(ops->upload(t->device, mem + at, chunk,
-                           n_bytes - at < CHUNK ? n_bytes - at : CHUNK));
+        GR_TRY(
+            ops->upload(t->device, mem + at, chunk, n_bytes - at < CHUNK ? n_bytes - at : CHUNK));
     return GR_OK;
 }
 
@@ -252,8 +252,7 @@ static gr_status time_runs(const gr_tune *t, const gr_kernel *k, const gr_launch
     return GR_OK;
 }
 
-static gr_status time_ready(const gr_tune *t, const gr_node *n, const gr_ready *r,
-                            double *seconds)
+static gr_status time_ready(const gr_tune *t, const gr_node *n, const gr_ready *r, double *seconds)
 {
     void *ends[MAX_ENDS];
     gr_launch l = { .node = n,
@@ -267,8 +266,8 @@ static gr_status time_ready(const gr_tune *t, const gr_node *n, const gr_ready *
     return time_runs(t, r->kernel, &l, seconds);
 }
 
-gr_status gr_tune_time(const gr_tune *t, const gr_node *n, const char *candidate,
-                       size_t work_bytes, double *seconds)
+gr_status gr_tune_time(const gr_tune *t, const gr_node *n, const char *candidate, size_t work_bytes,
+                       double *seconds)
 {
     gr_prepare p = prepare_of(t, n);
     bool declined = false;
@@ -282,8 +281,8 @@ gr_status gr_tune_time(const gr_tune *t, const gr_node *n, const char *candidate
     }
     GR_TRY(st);
     if (r.work_bytes > work_bytes)
-        gr_log(EXEC, DEBUG, "%s: %s asks for %zu bytes of workspace, the limit is %zu",
-               n->op->name, candidate, r.work_bytes, work_bytes);
+        gr_log(EXEC, DEBUG, "%s: %s asks for %zu bytes of workspace, the limit is %zu", n->op->name,
+               candidate, r.work_bytes, work_bytes);
     else
         st = time_ready(t, n, &r, seconds);
     gr_kernel_end(&r);

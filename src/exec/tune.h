@@ -43,8 +43,8 @@ size_t gr_tune_bytes(const gr_node *n, size_t work_bytes);
 
 /* Seconds of one run, the best of a few after one to warm up. INFINITY when the kernel
  * declines the node or the variant, or asks for more workspace than `work_bytes`. */
-gr_status gr_tune_time(const gr_tune *t, const gr_node *n, const char *candidate,
-                       size_t work_bytes, double *seconds) GR_MUST_CHECK;
+gr_status gr_tune_time(const gr_tune *t, const gr_node *n, const char *candidate, size_t work_bytes,
+                       double *seconds) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -253,6 +253,13 @@ static gr_status make_pieces(apart *a, int *core_at)
 
 /* ---- the kernel ---- */
 
+static const char *apart_takes(const gr_node *n, const gr_fusion *f)
+{
+    (void)n;
+    (void)f;
+    return NULL;
+}
+
 static void apart_release(void *data)
 {
     apart *a = (apart *)data;
@@ -379,6 +386,7 @@ static gr_status apart_variants(const gr_prepare *p, gr_text *out)
 
 const gr_kernel gr_fusion_apart = {
     .name = "apart",
+    .takes = apart_takes,
     .variants = apart_variants,
     .prepare = apart_prepare,
     .workspace = apart_workspace,

@@ -97,7 +97,7 @@ static gr_status share_text(gr_step *s, gr_text *t)
         return GR_ERR_NOMEM;
     if (gr_pg_rank(s->c.pg) == 0)
         memcpy(mem, gr_text_str(t), (size_t)len);
-    st = len > 0 ? gr_pg_broadcast(s->c.pg, (gr_vec){ mem, len, GR_U8 }, 0) : GR_OK;
+    st = len > 0 ? gr_pg_broadcast(s->c.pg, (gr_vec){ mem, (size_t)len, GR_U8 }, 0) : GR_OK;
     gr_text_fini(t);
     *t = (gr_text)GR_TEXT_INIT;
     if (st == GR_OK)

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "check.h"
 #include "exec/tune.h"
 #include "op/driver.h"
@@ -43,8 +44,10 @@ static gr_status trace_all(gr_graph *g, void *user)
 
 static const struct {
     const char *name;
-    int64_t count;
-} outputs[] = { { "h", N *C }, { "sum", C }, { "kept", N *C }, { "after", N *C }, { "tanh", N *C } };
+    size_t count;
+} outputs[] = {
+    { "h", N *C }, { "sum", C }, { "kept", N *C }, { "after", N *C }, { "tanh", N *C }
+};
 
 #define N_OUTPUTS ((int)(sizeof(outputs) / sizeof(outputs[0])))
 
@@ -70,8 +73,7 @@ static gr_step *eval(const char *without, float out[N_OUTPUTS][N * C])
 
     GR_CHECK_OK(gr_step_eval(s, &feed, 1));
     for (int i = 0; i < N_OUTPUTS; i++)
-        GR_CHECK_OK(
-            gr_step_read(s, outputs[i].name, (gr_vec){ out[i], outputs[i].count, GR_F32 }));
+        GR_CHECK_OK(gr_step_read(s, outputs[i].name, (gr_vec){ out[i], outputs[i].count, GR_F32 }));
     return s;
 }
 
@@ -89,7 +91,7 @@ static void test_offers(void)
     char *text;
 
     for (int i = 0; i < N_OUTPUTS; i++)
-        for (int64_t k = 0; k < outputs[i].count; k++)
+        for (size_t k = 0; k < outputs[i].count; k++)
             if (i == 1) /* another order of additions */
                 GR_CHECK_NEAR(plain[i][k], fused[i][k], 1e-5);
             else
@@ -98,7 +100,7 @@ static void test_offers(void)
     check_has(text, "load 0 relu(r0) then add(r0, r1) relu(r2) gives r3, sum of r3 over 0 :");
     check_has(text, "then mul(r0, r1) gives r0, r2 :");
     check_has(text, "load 0 mul(r0, r1) : f32 [12, 7]\n");
-    check_has(text, "map(");  /* tanh, which the toy does not know, */
+    check_has(text, "map(");      /* tanh, which the toy does not know, */
     check_has(text, " tanh(r0)"); /* alone */
     GR_CHECK(!strstr(text, "reduce("));
     free(text);
@@ -269,9 +271,8 @@ static void test_candidates(void)
         ops.runs_at_once = false;
         lines.len = 0;
         GR_CHECK_OK(gr_tune_candidates(&t, n, &lines, &count));
-        GR_CHECK_STR(gr_text_str(&lines),
-                     "picky\nfast:columns\nfast:rows\n"
-                     "apart:picky\napart:fast:columns\napart:fast:rows\n");
+        GR_CHECK_STR(gr_text_str(&lines), "picky\nfast:columns\nfast:rows\n"
+                                          "apart:picky\napart:fast:columns\napart:fast:rows\n");
         GR_CHECK_EQ(count, 6);
     }
     GR_CHECK_EQ(n_fused, 3);

@@ -20,7 +20,8 @@
 extern "C" {
 #endif
 
-gr_value *toy(gr_graph *g, gr_value *x, gr_value *w);
+gr_value *toy_at(const char *site, gr_graph *g, gr_value *x, gr_value *w);
+#define toy(g, x, w) toy_at(GR_HERE, g, x, w)
 
 extern const gr_op toy_op;
 extern const gr_kernel toy_cpu[];

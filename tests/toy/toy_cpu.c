@@ -2,6 +2,7 @@
 #include "toy/toy.h"
 
 #include "base/alloc.h"
+#include "op/element.h"
 #include "toy/toy_body.h"
 
 #include <string.h>
@@ -12,6 +13,11 @@ typedef struct toy_plan {
     toy_args args;
     bool by_rows;
 } toy_plan;
+
+static const char *fast_reject(const gr_node *n)
+{
+    return n->src[1]->dtype == GR_F64 ? "f64 is left to the reference" : NULL;
+}
 
 static gr_status fast_variants(const gr_prepare *p, gr_text *out)
 {
@@ -77,17 +83,19 @@ static gr_status fast_run(const gr_launch *l)
 static gr_status reference_run(const gr_launch *l)
 {
     const gr_shape *s = &l->node->src[0]->shape;
-    const float *x = l->src[0], *w = l->src[1];
-    float *y = l->out[0];
+    gr_dtype t = l->node->src[0]->dtype;
 
     for (int64_t i = 0; i < s->dim[0] * s->dim[1]; i++)
-        y[i] = x[i] * w[i % s->dim[1]];
+        gr_element_put_f64(l->out[0], t, i,
+                           gr_element_f64(l->src[0], t, i) *
+                               gr_element_f64(l->src[1], t, i % s->dim[1]));
     return GR_OK;
 }
 
 const gr_kernel toy_cpu[] = {
     {
         .name = "picky",
+        .reject = fast_reject,
         .takes = toy_takes,
         .prepare = picky_prepare,
         .run = fast_run,
@@ -95,6 +103,7 @@ const gr_kernel toy_cpu[] = {
     },
     {
         .name = "fast",
+        .reject = fast_reject,
         .takes = toy_takes,
         .variants = fast_variants,
         .prepare = fast_prepare,

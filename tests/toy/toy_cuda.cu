@@ -25,6 +25,11 @@ static __global__ void toy_columns(toy_args a)
         toy_column(&a, j);
 }
 
+static const char *f64_reject(const gr_node *n)
+{
+    return n->src[1]->dtype == GR_F64 ? "f64 is for the host" : NULL;
+}
+
 static gr_status fast_variants(const gr_prepare *p, gr_text *out)
 {
     (void)p;
@@ -91,6 +96,7 @@ static gr_status reference_run(const gr_launch *l)
 static const gr_kernel kernels[] = {
     {
         .name = "picky",
+        .reject = f64_reject,
         .takes = toy_takes,
         .prepare = picky_prepare,
         .run = fast_run,
@@ -98,13 +104,14 @@ static const gr_kernel kernels[] = {
     },
     {
         .name = "fast",
+        .reject = f64_reject,
         .takes = toy_takes,
         .variants = fast_variants,
         .prepare = fast_prepare,
         .run = fast_run,
         .release = gr_free,
     },
-    { .name = "reference", .run = reference_run },
+    { .name = "reference", .reject = f64_reject, .run = reference_run },
     {},
 };
 

@@ -345,8 +345,8 @@ static gr_status cuda_timer_end(gr_device *base, double *seconds)
 
     GR_TRY(gr_cuda_check(cudaEventRecord(d->timer[1], d->stream), "cudaEventRecord"));
     GR_TRY(gr_cuda_wait(d, d->timer[1], "waiting for measured work"));
-    GR_TRY(gr_cuda_check(cudaEventElapsedTime(&ms, d->timer[0], d->timer[1]),
-                         "cudaEventElapsedTime"));
+    GR_TRY(
+        gr_cuda_check(cudaEventElapsedTime(&ms, d->timer[0], d->timer[1]), "cudaEventElapsedTime"));
     *seconds = (double)ms * 1e-3;
     return GR_OK;
 }
