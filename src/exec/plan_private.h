@@ -22,12 +22,11 @@ extern "C" {
 
 /* One node that runs. */
 typedef struct gr_entry {
-    const gr_kernel *kernel;
+    gr_ready ready;
     gr_launch launch; /* its src and out are the arrays below */
     void **src, **out;
-    int place;        /* of the node in the order */
-    bool is_prepared; /* launch.data is ours to release */
-    bool has_effect;  /* changes something that outlives the run */
+    int place;       /* of the node in the order */
+    bool has_effect; /* changes something that outlives the run */
 } gr_entry;
 
 /* An input of the graph, and every address that depends on it. */

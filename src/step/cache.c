@@ -88,7 +88,7 @@ static int find_feed(const gr_entry *e, const char *name)
     return i;
 }
 
-/* Which feed goes where; off the host every input gets device memory of its own. */
+/* Which feed goes where; an input that is copied gets device memory of its own. */
 static gr_status place_inputs(gr_step *s, gr_entry *e)
 {
     int n = gr_plan_n_inputs(e->plan);
@@ -103,7 +103,7 @@ static gr_status place_inputs(gr_step *s, gr_entry *e)
         e->feed_of[i] = find_feed(e, gr_plan_input(e->plan, i)->name);
         e->input_bytes += gr_round_up(gr_value_bytes(gr_plan_input(e->plan, i)), GR_SLOT_ALIGN);
     }
-    if (gr_step_is_host(s))
+    if (!s->device->ops->needs_copies)
         return GR_OK;
     GR_TRY(s->device->ops->alloc(s->device, e->input_bytes, &e->input_mem));
     for (int i = 0; i < n; i++) {
@@ -119,7 +119,7 @@ static gr_status grow_slots(gr_step *s, const gr_entry *e)
     const gr_backend_ops *ops = s->device->ops;
     size_t need = e->input_bytes;
 
-    if (gr_step_is_host(s) || need <= s->slot_bytes)
+    if (!ops->needs_copies || need <= s->slot_bytes)
         return GR_OK;
     GR_TRY(ops->sync(s->device));
     s->slot_bytes = 0; /* until both are there */

@@ -71,10 +71,14 @@ static gr_status trace(build *b)
     if (b->g->block_depth > 0)
         return gr_fail(GR_ERR_ARG, "block '%s' was begun and not ended",
                        b->g->blocks[b->g->n_blocks - 1]);
+    if (b->g->frozen_depth > 0)
+        return gr_fail(GR_ERR_ARG, "%s: the frozen part that begins here was not ended",
+                       b->g->frozen_site);
     if (trains(b) && !b->g->loss)
         return gr_fail(GR_ERR_ARG, "the training trace did not call gr_loss()");
     if (!trains(b))
         return GR_OK;
+    b->s->n_frozen = b->g->n_frozen;
     GR_TRY(gr_vars_check_freeze(b->g->vars));
     return gr_optim_check_names(&b->s->c.optim, b->g->vars);
 }
@@ -148,7 +152,7 @@ static bool copies(const build *b)
 {
     const gr_step *s = b->s;
 
-    return trains(b) && has_amp(b) && gr_step_is_host(s) && !gr_step_shards(s) &&
+    return trains(b) && has_amp(b) && s->device->ops->keeps_low && !gr_step_shards(s) &&
            s->c.recompute == GR_RECOMPUTE_NONE;
 }
 

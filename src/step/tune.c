@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "graph/graph.h"
+#include "graph/fusion.h"
 #include "step/private.h"
 
 #include <stdlib.h>
@@ -31,8 +31,7 @@ static gr_status look_of(const gr_node *n, gr_text *out)
     for (int i = 0; i < n->n_out; i++)
         gr_text_addf(out, " %s %s", gr_dtype_name(n->out[i].dtype),
                      gr_shape_text(&n->out[i].shape, shape, sizeof(shape)));
-    if (n->op->print)
-        n->op->print(n, out);
+    gr_node_print_attr(n, out);
     return gr_text_status(out);
 }
 
@@ -151,7 +150,7 @@ gr_status gr_step_tune(gr_step *s, const gr_graph *g)
     int64_t begin = gr_now_ns();
     bool alike;
 
-    if (!s->c.tune || s->is_tuned || !gr_step_is_host(s))
+    if (!s->c.tune || s->is_tuned || !s->device->ops->runs_at_once)
         return GR_OK;
     s->is_tuned = true;
     GR_TRY(is_alike(s, g, &alike));

@@ -37,8 +37,13 @@ static void cpu_describe(gr_device *d, gr_text *out)
 
 const gr_backend_ops gr_backend_cpu = {
     .name = "cpu",
-    .is_host = true,
+    .has_host_memory = true,
+    .needs_copies = false,
+    .runs_at_once = true,
+    .can_poll = true,
     .can_capture = false,
+    .shares_memory = true,
+    .keeps_low = true,
     .open = cpu_open,
     .close = gr_host_close,
     .count = cpu_count,

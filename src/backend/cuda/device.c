@@ -363,8 +363,13 @@ static void cuda_capture_free(gr_device *base, void *recorded)
 
 const gr_backend_ops gr_backend_cuda = {
     .name = "cuda",
-    .is_host = false,
+    .has_host_memory = false,
+    .needs_copies = true,
+    .runs_at_once = false,
+    .can_poll = false,
     .can_capture = true,
+    .shares_memory = false,
+    .keeps_low = false,
     .open = cuda_open,
     .close = cuda_close,
     .count = cuda_count,

@@ -23,8 +23,13 @@ static void null_describe(gr_device *d, gr_text *out)
 
 const gr_backend_ops gr_backend_null = {
     .name = "null",
-    .is_host = true,
+    .has_host_memory = true,
+    .needs_copies = false,
+    .runs_at_once = true,
+    .can_poll = true,
     .can_capture = false,
+    .shares_memory = true,
+    .keeps_low = true,
     .open = null_open,
     .close = gr_host_close,
     .count = null_count,

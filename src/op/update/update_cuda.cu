@@ -11,6 +11,9 @@
 #include "backend/cuda/cuda.h"
 #include "op/module_cuda.h"
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <float.h>
 #include <math.h>
 
@@ -261,12 +264,91 @@ static gr_status scale_run(const gr_launch *l)
     return gr_cuda_check(cudaGetLastError(), "scale_update launch");
 }
 
+/* ---- what sgd and adamw share ---- */
+
+/* A parameter's copy in 16 bits, which its update writes while it has the number at hand. */
+typedef struct low_copy {
+    uint16_t *mem; /* NULL: there is none */
+    bool f16;      /* else bf16 */
+} low_copy;
+
+/* The copy is the last output. */
+static low_copy copy_of(const gr_launch *l, const gr_update_attr *at)
+{
+    int o = l->node->n_out - 1;
+    low_copy c;
+
+    c.mem = at->has_copy ? (uint16_t *)l->out[o] : NULL;
+    c.f16 = at->has_copy && l->node->out[o].dtype == GR_F16;
+    return c;
+}
+
+/* N neighbours in 16 bits. */
+template <int N> struct __align__(2 * N) low_pack
+{
+    uint16_t v[N];
+};
+
+template <int N>
+static __device__ __forceinline__ void store_copy(const low_copy &c, int64_t i, const pack<N> &w)
+{
+    low_pack<N> low;
+
+    for (int j = 0; j < N; j++)
+        low.v[j] = c.f16 ? __half_as_ushort(__float2half_rn(w.v[j]))
+                         : __bfloat16_as_ushort(__float2bfloat16_rn(w.v[j]));
+    ((low_pack<N> *)c.mem)[i] = low;
+}
+
+/* What an update writes, moved to the part of the parameter that is to be updated. */
+typedef struct targets {
+    float *param, *state[2]; /* NULL: the update has no such state */
+    const float *grad;
+    low_copy copy;
+    int64_t n; /* elements */
+} targets;
+
+static void take_part(targets *t, const gr_update_part *part)
+{
+    t->param += part->of.first;
+    t->grad += part->grad_at;
+    t->n = part->of.n;
+    if (t->copy.mem)
+        t->copy.mem += part->of.first;
+    for (int i = 0; i < 2 && part->in_whole; i++)
+        if (t->state[i])
+            t->state[i] += part->of.first;
+}
+
+static targets targets_of(const gr_launch *l, const gr_update_attr *at, int n_state)
+{
+    targets t;
+
+    t.param = (float *)l->out[0];
+    for (int i = 0; i < 2; i++)
+        t.state[i] = i < n_state ? (float *)l->out[1 + i] : NULL;
+    t.grad = (const float *)l->src[1];
+    t.copy = copy_of(l, at);
+    t.n = count(l->node->src[0]);
+    if (at->has_part)
+        take_part(&t, &at->part);
+    return t;
+}
+
+/* Whether four elements can be taken at a time. */
+static bool takes_packs(const targets &t)
+{
+    return is_aligned(t.n, t.param, t.state[0], t.state[1], t.grad) &&
+           (uintptr_t)t.copy.mem % 8 == 0;
+}
+
 /* ---- sgd ---- */
 
 typedef struct sgd_args {
     float *param, *buffer; /* buffer NULL: no momentum */
     const float *grad, *control;
     const gr_scalars *scalars;
+    low_copy copy;
     int64_t n; /* packs */
     float momentum, weight_decay, clip;
     double lr_scale;
@@ -305,6 +387,8 @@ template <int N> static __global__ void sgd(sgd_args p)
         if (p.buffer)
             ((pack<N> *)p.buffer)[i] = b;
         ((pack<N> *)p.param)[i] = w;
+        if (p.copy.mem)
+            store_copy<N>(p.copy, i, w);
     }
 }
 
@@ -312,12 +396,13 @@ static gr_status sgd_run(const gr_launch *l)
 {
     const gr_sgd_attr *at = (const gr_sgd_attr *)l->node->attr;
     cudaStream_t s = gr_cuda_stream(l->stream);
-    int64_t n = count(l->node->src[0]);
+    targets t = targets_of(l, &at->of, at->momentum != 0.0);
     sgd_args p;
 
-    p.param = (float *)l->out[0];
-    p.buffer = at->momentum != 0.0 ? (float *)l->out[1] : NULL;
-    p.grad = (const float *)l->src[1];
+    p.param = t.param;
+    p.buffer = t.state[0];
+    p.grad = t.grad;
+    p.copy = t.copy;
     p.control = at->of.has_control ? (const float *)l->src[2] : NULL;
     p.scalars = l->scalars;
     p.momentum = (float)at->momentum;
@@ -325,13 +410,13 @@ static gr_status sgd_run(const gr_launch *l)
     p.clip = at->of.clip_value > 0.0 ? (float)at->of.clip_value : INFINITY;
     p.lr_scale = at->of.lr_scale;
     p.nesterov = at->nesterov;
-    if (n == 0)
+    if (t.n == 0)
         return GR_OK;
-    if (is_aligned(n, p.param, p.buffer, p.grad, NULL)) {
-        p.n = n / 4;
+    if (takes_packs(t)) {
+        p.n = t.n / 4;
         sgd<4><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
     } else {
-        p.n = n;
+        p.n = t.n;
         sgd<1><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
     }
     return gr_cuda_check(cudaGetLastError(), "sgd launch");
@@ -344,6 +429,7 @@ typedef struct adamw_args {
     const float *grad, *control;
     const int64_t *step; /* number of this update, from 1 */
     const gr_scalars *scalars;
+    low_copy copy;
     int64_t n; /* packs */
     double beta1, beta2, eps, weight_decay, lr_scale;
     float clip;
@@ -403,6 +489,8 @@ template <int N> static __global__ void adamw(adamw_args p)
         ((pack<N> *)p.m)[i] = m;
         ((pack<N> *)p.v)[i] = v;
         ((pack<N> *)p.param)[i] = w;
+        if (p.copy.mem)
+            store_copy<N>(p.copy, i, w);
     }
 }
 
@@ -410,13 +498,14 @@ static gr_status adamw_run(const gr_launch *l)
 {
     const gr_adamw_attr *at = (const gr_adamw_attr *)l->node->attr;
     cudaStream_t s = gr_cuda_stream(l->stream);
-    int64_t n = count(l->node->src[0]);
+    targets t = targets_of(l, &at->of, 2);
     adamw_args p;
 
-    p.param = (float *)l->out[0];
-    p.m = (float *)l->out[1];
-    p.v = (float *)l->out[2];
-    p.grad = (const float *)l->src[1];
+    p.param = t.param;
+    p.m = t.state[0];
+    p.v = t.state[1];
+    p.grad = t.grad;
+    p.copy = t.copy;
     p.step = (const int64_t *)l->src[2];
     p.control = at->of.has_control ? (const float *)l->src[3] : NULL;
     p.scalars = l->scalars;
@@ -427,13 +516,13 @@ static gr_status adamw_run(const gr_launch *l)
     p.lr_scale = at->of.lr_scale;
     p.clip = at->of.clip_value > 0.0 ? (float)at->of.clip_value : INFINITY;
     p.l2 = at->l2;
-    if (n == 0)
+    if (t.n == 0)
         return GR_OK;
-    if (is_aligned(n, p.param, p.m, p.v, p.grad)) {
-        p.n = n / 4;
+    if (takes_packs(t)) {
+        p.n = t.n / 4;
         adamw<4><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
     } else {
-        p.n = n;
+        p.n = t.n;
         adamw<1><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
     }
     return gr_cuda_check(cudaGetLastError(), "adamw launch");
@@ -470,11 +559,15 @@ static gr_status ema_run(const gr_launch *l)
 {
     const gr_ema_attr *at = (const gr_ema_attr *)l->node->attr;
     cudaStream_t s = gr_cuda_stream(l->stream);
-    int64_t n = count(l->node->src[0]);
+    int64_t n = at->has_part ? at->part.of.n : count(l->node->src[0]);
     ema_args p;
 
     p.average = (float *)l->out[0];
     p.param = (const float *)l->src[1];
+    if (at->has_part) {
+        p.average += at->part.in_whole ? at->part.of.first : 0;
+        p.param += at->part.of.first;
+    }
     p.step = (const int64_t *)l->src[2];
     p.control = at->has_control ? (const float *)l->src[3] : NULL;
     p.rest = (float)(1.0 - at->decay);
@@ -496,7 +589,7 @@ static gr_status ema_run(const gr_launch *l)
 #define KERNELS(table, work, fn) \
     const gr_kernel table[] = { \
         { .name = "cuda", .reject = NULL, .prepare = NULL, .workspace = work, .run = fn, \
-          .release = NULL, .no_capture = false, .in_place = false, .has_epilogue = false }, \
+          .release = NULL, .no_capture = false, .in_place = false }, \
         {}, \
     }
 /* clang-format on */
