@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "exec/plan_private.h"
 #include "exec/schedule.h"
+#include "exec/tune.h"
 
 static const char *site_of(const gr_node *n)
 {
@@ -46,6 +47,26 @@ static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
     return GR_OK;
 }
 
+/* Room for whatever measuring the node may choose. */
+static gr_status reserve(gr_plan *p, const gr_plan_config *c, const gr_node *n, size_t *work_bytes)
+{
+    gr_tune t = { .device = c->device,
+                  .kernels = c->kernels,
+                  .n_threads = c->n_threads,
+                  .work_limit = c->work_limit };
+    size_t most, all;
+
+    if (!c->reserve || !n->op->tunes)
+        return GR_OK;
+    GR_TRY(gr_tune_reserve(&t, n, &most));
+    all = gr_tune_bytes(n, most);
+    if (most > *work_bytes)
+        *work_bytes = most;
+    if (all > p->tune_bytes)
+        p->tune_bytes = all;
+    return GR_OK;
+}
+
 /* An entry for each node that runs, and the workspace that its kernel asks for. */
 static gr_status make_entries(gr_plan *p, const gr_plan_config *c, size_t *work_bytes,
                               bool *in_place)
@@ -62,6 +83,7 @@ static gr_status make_entries(gr_plan *p, const gr_plan_config *c, size_t *work_
             continue;
         GR_TRY(gr_plan_wrap(make_entry(p, c, i), p->order[i]));
         work_bytes[i] = e->ready.work_bytes;
+        GR_TRY(gr_plan_wrap(reserve(p, c, p->order[i], &work_bytes[i]), p->order[i]));
         in_place[i] = e->ready.kernel->in_place;
     }
     return GR_OK;
@@ -215,7 +237,7 @@ void gr_plan_destroy(gr_plan *p)
 
 size_t gr_plan_arena_bytes(const gr_plan *p)
 {
-    return p->layout.n_bytes;
+    return p->layout.n_bytes > p->tune_bytes ? p->layout.n_bytes : p->tune_bytes;
 }
 
 const gr_layout *gr_plan_layout(const gr_plan *p)

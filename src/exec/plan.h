@@ -23,6 +23,7 @@ typedef struct gr_plan_config {
     int n_threads;                /* CPU pool size, for prepare() */
     const char *only;             /* kernel name to force where it exists (tests); or NULL */
     size_t work_limit;            /* bytes of workspace for kernels that can use more; 0: usual */
+    bool reserve; /* room for measuring kernels, and for whatever is chosen by that (tune.h) */
     /* "kernel" or "kernel:variant" for the node, or NULL to leave it to the list. NULL slot:
      * always so. */
     const char *(*choose)(void *arg, const gr_node *n);

@@ -52,6 +52,7 @@ struct gr_plan {
     gr_entry *entries;
     int n_entries;
     gr_layout layout;
+    size_t tune_bytes; /* with gr_plan_config.reserve: the arena has at least so much */
     gr_plan_feed *feeds;
     int n_feeds;
     int *feed_of;         /* by id of a root value: its feed; -1: none */

@@ -82,7 +82,7 @@ typedef struct gr_fusion {
 } gr_fusion;
 
 /* The program that source s goes through on load; NULL: none, or no fusion. */
-const gr_program *gr_fusion_load(const gr_node *n, int s);
+GR_API const gr_program *gr_fusion_load(const gr_node *n, int s);
 
 /* The operator's view of a node with or without fusion: sources as it reads them, results as
  * it gives them. Values that a program stands before are made up and have an id of -1. */
@@ -94,7 +94,7 @@ typedef struct gr_plain {
 } gr_plain;
 
 /* Fills *out, which must stay where it is: its node points into it. */
-void gr_fusion_plain(const gr_node *n, gr_plain *out);
+GR_API void gr_fusion_plain(const gr_node *n, gr_plain *out);
 
 /* The shape rule of any node: the operator's own, and that of its fusion. */
 gr_status gr_node_infer(gr_node *n) GR_MUST_CHECK;

@@ -141,6 +141,19 @@ gr_status gr_kernel_ready_one(gr_ready *out, const gr_prepare *p, const gr_kerne
     return GR_OK;
 }
 
+gr_status gr_kernel_ready_choice(gr_ready *out, const gr_prepare *p, const char *choice,
+                                 bool *declined)
+{
+    size_t len = strcspn(choice, ":");
+    const gr_kernel *k = named(p->sets, p->node, choice, len);
+
+    *out = (gr_ready){ 0 };
+    if (k)
+        return gr_kernel_ready_one(out, p, k, choice[len] ? choice + len + 1 : NULL, declined);
+    *declined = true;
+    return gr_fail(GR_ERR_ARG, "there is no kernel '%.*s' that takes it", (int)len, choice);
+}
+
 void gr_kernel_end(gr_ready *r)
 {
     if (r->is_prepared && r->kernel->release)
@@ -149,15 +162,15 @@ void gr_kernel_end(gr_ready *r)
 }
 
 /* Tries one and takes its reason down; *done: the search ends here, with the status. */
-static gr_status attempt(gr_ready *out, const gr_prepare *p, const gr_kernel *k,
-                         const char *variant, gr_text *why, bool *done)
+static gr_status attempt(gr_ready *out, const gr_prepare *p, const gr_kernel *k, gr_text *why,
+                         bool *done)
 {
     const char *reason = gr_kernel_refusal(k, p->node);
     bool declined = false;
     gr_status st = GR_OK;
 
     if (!reason) {
-        st = gr_kernel_ready_one(out, p, k, variant, &declined);
+        st = gr_kernel_ready_one(out, p, k, NULL, &declined);
         if (declined)
             reason = gr_error_message();
     }
@@ -169,20 +182,16 @@ static gr_status attempt(gr_ready *out, const gr_prepare *p, const gr_kernel *k,
 
 /* What was chosen before, by this process or another. A library may have changed since, and
  * then the list decides. */
-static gr_status attempt_choice(gr_ready *out, const gr_prepare *p, const char *choice,
-                                gr_text *why, bool *done)
+static gr_status attempt_choice(gr_ready *out, const gr_prepare *p, const char *choice, bool *done)
 {
-    size_t len = strcspn(choice, ":");
-    const gr_kernel *k = named(p->sets, p->node, choice, len);
-    gr_status st = GR_OK;
+    bool declined = false;
+    gr_status st = gr_kernel_ready_choice(out, p, choice, &declined);
 
-    *done = false;
-    if (k)
-        st = attempt(out, p, k, choice[len] ? choice + len + 1 : NULL, why, done);
-    if (!*done)
-        gr_log(GRAPH, WARN, "%s: '%s' was chosen and cannot run it now%s", p->node->op->name,
-               choice, gr_text_str(why));
-    return st;
+    *done = !declined;
+    if (declined)
+        gr_log(GRAPH, WARN, "%s: '%s' was chosen and cannot run it now: %s", p->node->op->name,
+               choice, gr_error_message());
+    return declined ? GR_OK : st;
 }
 
 static gr_status search(gr_ready *out, const gr_prepare *p, const char *choice, gr_text *why)
@@ -194,14 +203,13 @@ static gr_status search(gr_ready *out, const gr_prepare *p, const char *choice, 
     if (p->only && gr_kernel_at(p->sets, p->node, 0)) {
         k = named(p->sets, p->node, p->only, strlen(p->only));
         if (k)
-            st = attempt(out, p, k, NULL, why, &done);
+            st = attempt(out, p, k, why, &done);
         return done ? st : gr_kernel_ready_one(out, p, last(p->sets, p->node), NULL, NULL);
     }
     if (choice)
-        st = attempt_choice(out, p, choice, why, &done);
-    why->len = 0;
+        st = attempt_choice(out, p, choice, &done);
     for (int i = 0; !done && (k = gr_kernel_at(p->sets, p->node, i)); i++)
-        st = attempt(out, p, k, NULL, why, &done);
+        st = attempt(out, p, k, why, &done);
     return done ? st : none(p->node, why);
 }
 

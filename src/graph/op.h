@@ -165,6 +165,9 @@ GR_API gr_status gr_kernel_ready(gr_ready *out, const gr_prepare *p,
  * NULL, says that the failure is none: the kernel declined, and the message has the reason. */
 GR_API gr_status gr_kernel_ready_one(gr_ready *out, const gr_prepare *p, const gr_kernel *k,
                                      const char *variant, bool *declined) GR_MUST_CHECK;
+/* The same with "kernel" or "kernel:variant"; one that is not there is declined, too. */
+GR_API gr_status gr_kernel_ready_choice(gr_ready *out, const gr_prepare *p, const char *choice,
+                                        bool *declined) GR_MUST_CHECK;
 /* NULL-safe ends: a gr_ready of zeros is fine. */
 GR_API void gr_kernel_end(gr_ready *r);
 

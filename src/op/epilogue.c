@@ -56,16 +56,17 @@ const char *gr_epilogue_takes(const gr_node *n, const gr_fusion *f)
                : "stores the program's last register";
 }
 
-gr_status gr_epilogue_ref(const gr_launch *l, const float *acc)
+gr_status gr_epilogue_ref(const gr_launch *l, const void *acc)
 {
     const gr_program *p = l->node->fusion->end.program;
     int first = l->node->fusion->end.first;
-    gr_value before = { .shape = l->node->out[0].shape, .dtype = GR_F32 };
+    gr_value before = { .shape = l->node->out[0].shape };
     gr_value *values[GR_MAP_MAX_SRC] = { &before };
     void *src[GR_MAP_MAX_SRC] = { (void *)(uintptr_t)acc };
     gr_node n = { .op = &gr_op_map, .attr = p, .src = values, .n_src = p->n_src };
     gr_launch map = *l;
 
+    before.dtype = gr_epilogue_wide(l->node);
     for (int s = 1; s < p->n_src; s++) {
         values[s] = l->node->src[first + s - 1];
         src[s] = l->src[first + s - 1];

@@ -36,8 +36,14 @@ static inline int gr_epilogue_first(const gr_node *n)
     return n->fusion ? n->fusion->end.first : n->n_src;
 }
 
-/* All of the result by the reference formulas; acc is f32, of the output's shape. */
-gr_status gr_epilogue_ref(const gr_launch *l, const float *acc) GR_MUST_CHECK;
+/* The type in which a reference hands the result to the program. */
+static inline gr_dtype gr_epilogue_wide(const gr_node *n)
+{
+    return n->fusion->own[0].dtype == GR_F64 ? GR_F64 : GR_F32;
+}
+
+/* All of the result by the reference formulas; acc is of that type and the output's shape. */
+gr_status gr_epilogue_ref(const gr_launch *l, const void *acc) GR_MUST_CHECK;
 
 #define GR_EPILOGUE_TILE 1024 /* elements at a time: registers of a tile stay in L1 */
 

@@ -253,6 +253,13 @@ static gr_status make_pieces(apart *a, int *core_at)
 
 /* ---- the kernel ---- */
 
+static const char *apart_takes(const gr_node *n, const gr_fusion *f)
+{
+    (void)n;
+    (void)f;
+    return NULL;
+}
+
 static void apart_release(void *data)
 {
     apart *a = (apart *)data;
@@ -262,28 +269,15 @@ static void apart_release(void *data)
     gr_free(a);
 }
 
-/* The operator's kernel that was asked for by variant. */
-static gr_status ready_variant(gr_ready *out, const gr_prepare *p)
-{
-    size_t len = strcspn(p->variant, ":");
-    const gr_kernel *k;
-
-    for (int i = 0; (k = gr_kernel_at(p->sets, p->node, i)); i++)
-        if (strlen(k->name) == len && memcmp(k->name, p->variant, len) == 0 &&
-            !gr_kernel_refusal(k, p->node))
-            return gr_kernel_ready_one(out, p, k, p->variant[len] ? p->variant + len + 1 : NULL,
-                                       NULL);
-    return gr_fail(GR_ERR_ARG, "there is no kernel '%s' for it", p->variant);
-}
-
 static gr_status ready_piece(apart *a, int i, bool is_core, const gr_prepare *p)
 {
     piece *e = &a->pieces[i];
     gr_prepare inner = *p;
+    bool declined; /* either way this kernel cannot */
 
     inner.node = &e->node;
     if (is_core && p->variant)
-        GR_TRY(ready_variant(&e->ready, &inner));
+        GR_TRY(gr_kernel_ready_choice(&e->ready, &inner, p->variant, &declined));
     else
         GR_TRY(gr_kernel_ready(&e->ready, &inner, NULL));
     if (e->ready.work_bytes > a->work)
@@ -392,6 +386,7 @@ static gr_status apart_variants(const gr_prepare *p, gr_text *out)
 
 const gr_kernel gr_fusion_apart = {
     .name = "apart",
+    .takes = apart_takes,
     .variants = apart_variants,
     .prepare = apart_prepare,
     .workspace = apart_workspace,

@@ -352,6 +352,7 @@ gr_status gr_fuse_offer(gr_fuser *f, const gr_kernel_set *sets)
         if (taken && !c->fusion)
             drop(f, c); /* its result belongs to another node now */
     }
+    GR_TRY(gr_graph_prune(g)); /* what was taken over reads nothing any more */
     for (int i = 0; i < g->n_nodes; i++) {
         gr_node *p = g->nodes[i];
 

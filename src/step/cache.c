@@ -139,6 +139,7 @@ gr_status gr_step_make_plan(gr_step *s, gr_graph *g, gr_plan **out)
         .device = s->device, .n_threads = s->n_threads, .choose = gr_step_choose, .choose_arg = s
     };
 
+    pc.reserve = s->c.tune && !s->is_tuned; /* so that what fits now fits after measuring */
     if (s->module)
         pc.kernels = s->module->kernels;
     if (g->control) { /* its place is behind the variables: see state.c */

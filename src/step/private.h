@@ -190,7 +190,7 @@ gr_status gr_step_check_drift(gr_step *s) GR_MUST_CHECK;
 
 /* tune.c: measures kernels for the first graph that trains, if that is asked for. Collective
  * then. Names the choice for a node, NULL: none. Reads what gr_step_choices() gave. */
-gr_status gr_step_tune(gr_step *s, const gr_graph *g) GR_MUST_CHECK;
+gr_status gr_step_tune(gr_step *s, gr_graph *g) GR_MUST_CHECK;
 const char *gr_step_choose(void *step, const gr_node *n);
 gr_status gr_step_parse_choices(gr_step *s, const char *text) GR_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* The reference product: the definition, summed in double, in the order of k; with an
- * epilogue it is rounded to f32 before that. */
+ * epilogue it is rounded to f32 (f64 stays) before that. */
 #include "op/element.h"
 #include "op/epilogue.h"
 #include "op/matmul/matmul_kernels.h"
@@ -7,7 +7,9 @@
 size_t gr_matmul_ref_workspace(const gr_node *n, const void *data)
 {
     (void)data;
-    return n->fusion ? (size_t)gr_shape_count(&n->out[0].shape) * sizeof(float) : 0;
+    return n->fusion
+               ? (size_t)gr_shape_count(&n->out[0].shape) * gr_dtype_bytes(gr_epilogue_wide(n))
+               : 0;
 }
 
 gr_status gr_matmul_ref_run(const gr_launch *l)
@@ -15,7 +17,7 @@ gr_status gr_matmul_ref_run(const gr_launch *l)
     const gr_node *n = l->node;
     const gr_matmul_attr *at = n->attr;
     gr_dtype ta = n->src[0]->dtype, tb = n->src[1]->dtype;
-    gr_dtype type_y = n->fusion ? GR_F32 : at->dtype;
+    gr_dtype type_y = n->fusion ? gr_epilogue_wide(n) : at->dtype;
     void *y = n->fusion ? l->work : l->out[0];
     gr_matmul_dims d;
 
