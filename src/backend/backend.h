@@ -15,6 +15,11 @@
 extern "C" {
 #endif
 
+/* Slots of a device: two for staging (memory that copies go up from is written again after the
+ * wait), the others for records that come down (step/vote.c). */
+#define GR_N_STAGING 2
+#define GR_N_SLOTS   5
+
 typedef struct gr_device gr_device;
 typedef struct gr_backend_ops gr_backend_ops;
 
@@ -22,6 +27,8 @@ struct gr_backend_ops {
     const char *name; /* "cpu", "cuda", "null" */
     bool is_host;     /* device memory is host memory: no copies are needed */
     bool can_capture; /* the capture functions work */
+    bool is_late;     /* calls return before their work is done: what a download brings is there
+                       * after sync(), or after slot_wait() on a slot marked behind it */
 
     gr_status (*open)(gr_device **out, int index);
     void (*close)(gr_device *d);
@@ -40,8 +47,8 @@ struct gr_backend_ops {
     gr_status (*sync)(gr_device *d);
     void *(*stream)(gr_device *d); /* what kernels launch on; NULL on the CPU */
 
-    /* Staging slots 0 and 1: mark after the copies from a slot were queued, wait before
-     * its memory is written again. */
+    /* Places in the stream: what was queued before the latest mark of a slot is done when the
+     * wait for it returns; at once, if it was never marked. */
     gr_status (*slot_mark)(gr_device *d, int slot);
     gr_status (*slot_wait)(gr_device *d, int slot);
 
@@ -64,6 +71,8 @@ struct gr_device {
 
 extern const gr_backend_ops gr_backend_cpu;  /* src/backend/cpu */
 extern const gr_backend_ops gr_backend_null; /* gives memory, runs nothing: for tests */
+/* The CPU, but results are seen as late as the table allows: for tests of what GPUs do. */
+extern const gr_backend_ops gr_backend_late;
 
 #ifdef __cplusplus
 }
