@@ -76,6 +76,8 @@ static gr_status open_named(gr_step *s)
         return open_auto(s);
     if (strcmp(s->c.device, "cpu") == 0)
         return gr_backend_cpu.open(&s->device, 0);
+    if (strcmp(s->c.device, "cpu:late") == 0) /* for tests of what a GPU does */
+        return gr_backend_late.open(&s->device, 0);
     if (strncmp(s->c.device, "cuda", 4) == 0)
         return open_cuda(s);
     return gr_fail(GR_ERR_ARG, "device '%s': use cpu, cuda, cuda:N or auto", s->c.device);
@@ -159,8 +161,8 @@ static bool can_be_common(const gr_step *s)
 {
     bool counts_late = s->c.loss_reduction == GR_LOSS_GLOBAL && s->c.accumulate > 1;
 
-    return gr_pg_size(s->group) > 1 && s->group->ops->common && s->c.zero == 0 && !counts_late &&
-           !gr_step_leaves_out(s, "common");
+    return gr_pg_size(s->group) > 1 && s->group->ops->common && !s->device->ops->is_late &&
+           s->c.zero == 0 && !counts_late && !gr_step_leaves_out(s, "common");
 }
 
 static gr_status read_common_from(gr_step *s)
@@ -180,7 +182,7 @@ static gr_status read_common_from(gr_step *s)
 gr_status gr_step_open_device(gr_step *s)
 {
     GR_TRY(open_named(s));
-    if (gr_step_shards(s) && !gr_step_is_host(s))
+    if (gr_step_shards(s) && (!gr_step_is_host(s) || s->device->ops->is_late))
         return gr_fail(GR_ERR_DEVICE,
                        "zero: %d needs the CPU: device '%s' has no kernels that update parts of "
                        "parameters; set zero: 0",
