@@ -10,7 +10,7 @@ int main(void)
     int src = 1, a = 0, b = 0, c = 0;
     gr_device *d;
 
-    GR_CHECK(ops->is_late && !gr_backend_cpu.is_late && !gr_backend_null.is_late);
+    GR_CHECK(!ops->runs_at_once && gr_backend_cpu.runs_at_once);
     GR_CHECK_EQ(ops->open(&d, 1), GR_ERR_ARG);
     GR_CHECK_OK(ops->open(&d, 0));
     GR_CHECK_OK(ops->slot_wait(d, 3)); /* never marked */

@@ -121,9 +121,13 @@ static gr_status late_wait(gr_device *d, int slot)
 
 const gr_backend_ops gr_backend_late = {
     .name = "late",
-    .is_host = true,
+    .has_host_memory = true,
+    .needs_copies = true,
+    .runs_at_once = false,
+    .can_poll = true,
     .can_capture = false,
-    .is_late = true,
+    .shares_memory = true,
+    .keeps_low = true,
     .open = late_open,
     .close = late_close,
     .count = late_count,
@@ -143,6 +147,8 @@ const gr_backend_ops gr_backend_late = {
     .capture_end = gr_host_capture_end,
     .capture_launch = gr_host_capture_launch,
     .capture_free = gr_host_capture_free,
+    .timer_begin = gr_host_timer_begin,
+    .timer_end = gr_host_timer_end,
     .memory = gr_host_memory,
     .has_bf16 = gr_host_has_bf16,
 };

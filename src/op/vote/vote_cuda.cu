@@ -65,7 +65,7 @@ static gr_status verdict_run(const gr_launch *l)
 #define KERNELS(table, fn) \
     const gr_kernel table[] = { \
         { .name = "cuda", .reject = NULL, .prepare = NULL, .workspace = NULL, .run = fn, \
-          .release = NULL, .no_capture = false, .in_place = false, .has_epilogue = false }, \
+          .release = NULL, .no_capture = false, .in_place = false }, \
         {}, \
     }
 /* clang-format on */
