@@ -142,7 +142,8 @@ static void each_same(gr_pg *pg, void *arg)
     late = trained(&c, pg, true, how);
     c.device = "cpu";
     cpu = trained(&c, pg, false, how);
-    check_same_state(late, cpu);
+    if (c.zero == 0 || gr_pg_rank(pg) == 0) /* what is cut up, rank 0 saves for all */
+        check_same_state(late, cpu);
     gr_snapshot_destroy(late);
     gr_snapshot_destroy(cpu);
 }
