@@ -85,9 +85,10 @@ typedef struct gr_step_config {
                                whose weights are frozen goes on tracking its batches */
     int check_every;        /* updates between two checks that parameters are the same bits on
                                all ranks; 0: never */
-    bool tune;              /* on the CPU: kernels of products and the like are chosen by
-                               measuring, by all ranks together, at the first training plan.
-                               Results may differ in last bits from one run to the next */
+    bool tune;              /* kernels of products and the like, and their libraries' algorithms,
+                               are chosen by measuring, by all ranks together, at the first
+                               training plan, in the memory of the step. Results may differ in
+                               last bits from one run to the next */
     const char *choices;    /* what gr_step_choices() gave for an earlier run: taken instead of
                                measuring, so that a resumed run repeats its bits; or NULL */
     int zero;     /* state is cut up between ranks (ZeRO), on the CPU. 0: every rank has all of it;
@@ -215,8 +216,9 @@ GR_API gr_status gr_step_sync_buffers(gr_step *s) GR_MUST_CHECK;
 /* Waits until the device has finished all that was started. */
 GR_API gr_status gr_step_sync(gr_step *s) GR_MUST_CHECK;
 
-/* The kernels that were chosen by measuring, a line each; empty without config.tune. From
- * malloc; free() it. */
+/* The kernels that were chosen by measuring, a line each, "<node> = <kernel>" or, where a
+ * library has several algorithms, "<node> = <kernel>:<its name for one>"; empty without
+ * config.tune. From malloc; free() it. */
 GR_API gr_status gr_step_choices(gr_step *s, char **out) GR_MUST_CHECK;
 
 /* Text: device, plan, memory, kernels. From malloc; free() it. */

@@ -20,8 +20,15 @@ typedef struct gr_backend_ops gr_backend_ops;
 
 struct gr_backend_ops {
     const char *name; /* "cpu", "cuda", "null" */
-    bool is_host;     /* device memory is host memory: no copies are needed */
-    bool can_capture; /* the capture functions work */
+
+    /* What a driver can do, by the question that is asked. */
+    bool has_host_memory; /* the host can read and write device memory at its addresses */
+    bool needs_copies;    /* kernels cannot read the caller's memory: inputs are copied */
+    bool runs_at_once;    /* work is done when its call returns */
+    bool can_poll;        /* between two nodes the host has time for collectives */
+    bool can_capture;     /* the capture functions work */
+    bool shares_memory;   /* the ranks of a machine take from one memory; else each has a device */
+    bool keeps_low;       /* it pays to keep parameters in 16 bits beside those in 32 */
 
     gr_status (*open)(gr_device **out, int index);
     void (*close)(gr_device *d);
@@ -50,6 +57,10 @@ struct gr_backend_ops {
     gr_status (*capture_end)(gr_device *d, void **recorded);
     gr_status (*capture_launch)(gr_device *d, void *recorded);
     void (*capture_free)(gr_device *d, void *recorded);
+
+    /* A watch over queued work: how long what was queued between the two took. end waits. */
+    gr_status (*timer_begin)(gr_device *d);
+    gr_status (*timer_end)(gr_device *d, double *seconds);
 
     /* Bytes that could be allocated now, and all that there are; both 0: not known. */
     gr_status (*memory)(gr_device *d, size_t *n_free, size_t *n_all);

@@ -88,7 +88,7 @@ static int find_feed(const gr_entry *e, const char *name)
     return i;
 }
 
-/* Which feed goes where; off the host every input gets device memory of its own. */
+/* Which feed goes where; an input that is copied gets device memory of its own. */
 static gr_status place_inputs(gr_step *s, gr_entry *e)
 {
     int n = gr_plan_n_inputs(e->plan);
@@ -103,7 +103,7 @@ static gr_status place_inputs(gr_step *s, gr_entry *e)
         e->feed_of[i] = find_feed(e, gr_plan_input(e->plan, i)->name);
         e->input_bytes += gr_round_up(gr_value_bytes(gr_plan_input(e->plan, i)), GR_SLOT_ALIGN);
     }
-    if (gr_step_is_host(s))
+    if (!s->device->ops->needs_copies)
         return GR_OK;
     GR_TRY(s->device->ops->alloc(s->device, e->input_bytes, &e->input_mem));
     for (int i = 0; i < n; i++) {
@@ -119,7 +119,7 @@ static gr_status grow_slots(gr_step *s, const gr_entry *e)
     const gr_backend_ops *ops = s->device->ops;
     size_t need = e->input_bytes;
 
-    if (gr_step_is_host(s) || need <= s->slot_bytes)
+    if (!ops->needs_copies || need <= s->slot_bytes)
         return GR_OK;
     GR_TRY(ops->sync(s->device));
     s->slot_bytes = 0; /* until both are there */
@@ -139,6 +139,7 @@ gr_status gr_step_make_plan(gr_step *s, gr_graph *g, gr_plan **out)
         .device = s->device, .n_threads = s->n_threads, .choose = gr_step_choose, .choose_arg = s
     };
 
+    pc.reserve = s->c.tune && !s->is_tuned; /* so that what fits now fits after measuring */
     if (s->module)
         pc.kernels = s->module->kernels;
     if (g->control) { /* its place is behind the variables: see state.c */

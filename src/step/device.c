@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "op/collective/shard.h"
 #include "step/private.h"
 
 /* Cheap when there is no driver: loading the whole module just to learn that is not. */
@@ -137,7 +138,7 @@ static gr_status open_group(gr_step *s)
     s->group = s->c.pg;
     if (strcmp(name, "auto") != 0 && strcmp(name, "nccl") != 0 && strcmp(name, "ipc") != 0)
         return gr_fail(GR_ERR_ARG, "group '%s': use nccl, ipc or auto", name);
-    if (gr_step_is_host(s) || gr_pg_size(s->c.pg) == 1)
+    if (s->device->ops->has_host_memory || gr_pg_size(s->c.pg) == 1)
         return GR_OK;
     if (strcmp(name, "auto") == 0)
         GR_TRY(choose_group(s, &name));
@@ -177,12 +178,17 @@ static gr_status read_common_from(gr_step *s)
     return GR_OK;
 }
 
+static bool has_kernels(const gr_step *s, const gr_op *op)
+{
+    return gr_kernel_list(s->module ? s->module->kernels : NULL, op) != NULL;
+}
+
 gr_status gr_step_open_device(gr_step *s)
 {
     GR_TRY(open_named(s));
-    if (gr_step_shards(s) && !gr_step_is_host(s))
+    if (gr_step_shards(s) && !has_kernels(s, &gr_op_shard_keep))
         return gr_fail(GR_ERR_DEVICE,
-                       "zero: %d needs the CPU: device '%s' has no kernels that update parts of "
+                       "zero: %d needs the CPU: device '%s' has no kernels for parts of "
                        "parameters; set zero: 0",
                        s->c.zero, s->c.device);
     GR_TRY(open_pool(s));

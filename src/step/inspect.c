@@ -20,7 +20,7 @@ const char *gr_step_precision(const gr_step *s)
     switch (s->c.amp) {
     case GR_AMP_F16: return "fp16 activations, scaled loss";
     case GR_AMP_BF16:
-        if (s->device->ops->is_host && !gr_cpu_has_avx512_bf16() && !gr_cpu_has_amx())
+        if (!s->module && !gr_cpu_has_avx512_bf16() && !gr_cpu_has_amx())
             return "bf16 activations; no faster than f32 here, often slower: there is neither AMX "
                    "nor AVX512_BF16 to use";
         return "bf16 activations";

@@ -190,7 +190,7 @@ static gr_status fill_report(look *l)
     size_t n = (size_t)l->g->n_nodes;
     gr_status st;
 
-    l->r->arena = l->layout->n_bytes;
+    l->r->arena = gr_plan_arena_bytes(l->plan);
     l->r->arena_live = l->layout->least_bytes;
     l->r->arena_sum = l->layout->sum_bytes;
     l->r->n_blocks = l->g->n_blocks;

@@ -152,7 +152,7 @@ static bool copies(const build *b)
 {
     const gr_step *s = b->s;
 
-    return trains(b) && has_amp(b) && gr_step_is_host(s) && !gr_step_shards(s) &&
+    return trains(b) && has_amp(b) && s->device->ops->keeps_low && !gr_step_shards(s) &&
            s->c.recompute == GR_RECOMPUTE_NONE;
 }
 

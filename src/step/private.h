@@ -5,8 +5,8 @@
  *     across ranks; buckets are made from the same table. Nothing moves afterwards.
  * (2) An entry is one traced graph and its plan, for one role and one set of feeds.
  *     All entries share state, exchange and one arena as large as the largest needs.
- * (3) Two staging slots hold scalars and inputs on their way to a device that is not
- *     the host; a slot is written again only when its copies are done.
+ * (3) Two staging slots hold scalars and inputs on their way to a device that needs
+ *     copies; a slot is written again only when its copies are done.
  */
 #ifndef GR_STEP_PRIVATE_H
 #define GR_STEP_PRIVATE_H
@@ -36,7 +36,7 @@ typedef struct gr_entry {
     gr_plan *plan;
     int *feed_of;    /* plan input -> feed */
     void **inputs;   /* device address of each plan input */
-    void *input_mem; /* device memory of all inputs; NULL on a host device */
+    void *input_mem; /* device memory of all inputs; NULL where none are copied */
     size_t input_bytes;
     uint64_t used_at; /* of the step's clock of uses */
 } gr_entry;
@@ -72,7 +72,7 @@ struct gr_step {
     gr_bases bases;
     size_t arena_bytes, exchange_bytes;
     size_t common_bytes; /* of the state's mapping, when it begins with what is common; else 0 */
-    gr_scalars *scalars; /* of a host device; others have them per entry */
+    gr_scalars *scalars; /* where nothing is copied; else each entry has its own */
     void *slot[2];       /* pinned: scalars, then inputs */
     size_t slot_bytes;
     int next_slot;
@@ -92,11 +92,6 @@ struct gr_step {
 static inline bool gr_role_trains(gr_role role)
 {
     return role != GR_ROLE_EVAL && role != GR_ROLE_AVERAGE;
-}
-
-static inline bool gr_step_is_host(const gr_step *s)
-{
-    return s->device->ops->is_host;
 }
 
 /* Whether optimiser state is cut up between ranks. */
@@ -179,7 +174,7 @@ gr_status gr_step_check_drift(gr_step *s) GR_MUST_CHECK;
 
 /* tune.c: measures kernels for the first graph that trains, if that is asked for. Collective
  * then. Names the choice for a node, NULL: none. Reads what gr_step_choices() gave. */
-gr_status gr_step_tune(gr_step *s, const gr_graph *g) GR_MUST_CHECK;
+gr_status gr_step_tune(gr_step *s, gr_graph *g) GR_MUST_CHECK;
 const char *gr_step_choose(void *step, const gr_node *n);
 gr_status gr_step_parse_choices(gr_step *s, const char *text) GR_MUST_CHECK;
 

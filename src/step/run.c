@@ -24,8 +24,8 @@ static gr_status check_feeds(const gr_named *feeds, int n_feeds)
     return GR_OK;
 }
 
-/* On the host kernels read the caller's memory itself. */
-static gr_status send_host(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
+/* Kernels read the caller's memory itself. */
+static gr_status send_addresses(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
 {
     *s->scalars = *v;
     for (int i = 0; i < gr_plan_n_inputs(e->plan); i++)
@@ -33,7 +33,7 @@ static gr_status send_host(gr_step *s, gr_entry *e, const gr_named *feeds, const
     return GR_OK;
 }
 
-static gr_status send_device(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
+static gr_status send_copies(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
 {
     const gr_backend_ops *ops = s->device->ops;
     int slot = s->next_slot;
@@ -58,7 +58,7 @@ static gr_status poll_group(void *pg)
     return gr_pg_poll(pg);
 }
 
-/* A fault is reported once. On the host it stopped the run before anything was changed,
+/* A fault is reported once. Where work runs at once it stopped the run before anything was changed,
  * so the caller may go on with better data; elsewhere it shows only after the update. */
 static gr_status take_fault(gr_step *s, gr_status st)
 {
@@ -66,7 +66,7 @@ static gr_status take_fault(gr_step *s, gr_status st)
         st = s->last ? gr_plan_check_fault(s->last->plan, s->bases.fault)
                      : gr_fail(GR_ERR_ARG, "an index was out of range in an earlier run");
     if (st != GR_OK && s->bases.fault && s->bases.fault->is_set) {
-        s->saw_bad_data = !gr_step_is_host(s);
+        s->saw_bad_data = !s->device->ops->runs_at_once;
         memset(s->bases.fault, 0, sizeof(*s->bases.fault));
     }
     return st;
@@ -97,7 +97,8 @@ gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_fee
     };
 
     GR_TRY(check_feeds(feeds, n_feeds));
-    return gr_step_is_host(s) ? send_host(s, e, feeds, &v) : send_device(s, e, feeds, &v);
+    return s->device->ops->needs_copies ? send_copies(s, e, feeds, &v)
+                                        : send_addresses(s, e, feeds, &v);
 }
 
 gr_status gr_step_begin_run(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr,
@@ -105,7 +106,7 @@ gr_status gr_step_begin_run(gr_step *s, gr_entry *e, const gr_named *feeds, int 
 {
     *r = (gr_run){ .inputs = e->inputs, .pool = s->pool };
     GR_TRY(gr_step_send(s, e, feeds, n_feeds, lr));
-    if (gr_step_is_host(s) && gr_pg_size(s->group) > 1 && gr_role_trains(e->role)) {
+    if (s->device->ops->can_poll && gr_pg_size(s->group) > 1 && gr_role_trains(e->role)) {
         r->poll = poll_group;
         r->poll_arg = s->group;
         s->group->pool = s->pool; /* until the end of the run: between nodes it is idle */
@@ -120,7 +121,7 @@ gr_status gr_step_end_run(gr_step *s, gr_status st)
 {
     if (s->group)
         s->group->pool = NULL;
-    return gr_step_is_host(s) ? take_fault(s, st) : st;
+    return s->device->ops->runs_at_once ? take_fault(s, st) : st;
 }
 
 static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr)

@@ -21,7 +21,7 @@
 
 bool gr_trainer_sees_losses(const gr_trainer *t)
 {
-    return gr_step_device(t->step)->ops->is_host;
+    return gr_step_device(t->step)->ops->runs_at_once;
 }
 
 void gr_trainer_see_loss(gr_trainer *t, double loss)

@@ -258,7 +258,7 @@ gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split)
                                    .split = split,
                                    .seed = (uint64_t)t->o.seed },
                          .n_samples = t->size[split],
-                         .device = t->o.pin_memory && !d->ops->is_host ? d : NULL,
+                         .device = t->o.pin_memory && d->ops->needs_copies ? d : NULL,
                          .n_workers = t->n_workers,
                          .prefetch = (int)t->o.prefetch,
                          .batches_per_epoch = trains ? t->n_micro : 0,

@@ -81,7 +81,7 @@ static gr_status make_step(gr_trainer *t)
     return c.config_text ? gr_step_create(&t->step, &c) : GR_ERR_NOMEM;
 }
 
-/* Ranks of a host share its memory; a GPU is one rank's own. */
+/* How many ranks divide what is free: a GPU is one rank's own. */
 static gr_status free_memory(const gr_trainer *t, size_t *n_free, int *n_sharing)
 {
     gr_device *d = gr_step_device(t->step);
@@ -89,7 +89,7 @@ static gr_status free_memory(const gr_trainer *t, size_t *n_free, int *n_sharing
     gr_job job;
 
     GR_TRY(gr_job_ranks_from_env(&job));
-    *n_sharing = d->ops->is_host && job.n_local > 0 ? job.n_local : 1;
+    *n_sharing = d->ops->shares_memory && job.n_local > 0 ? job.n_local : 1;
     return d->ops->memory(d, n_free, &n_all);
 }
 

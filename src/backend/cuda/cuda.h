@@ -38,6 +38,7 @@ typedef struct gr_cuda_device {
     int n_sm;
     cudaEvent_t slot[2];
     bool slot_used[2];
+    cudaEvent_t timer[2]; /* begin and end; made at first use */
     struct cublasLtContext *blas; /* made at first use */
     gr_cuda_jit *jit;
     gr_cuda_watch watch; /* check is NULL: nobody watches */

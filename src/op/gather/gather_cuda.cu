@@ -218,7 +218,6 @@ const gr_kernel gr_gather_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };
@@ -233,7 +232,6 @@ const gr_kernel gr_scatter_add_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

@@ -409,7 +409,6 @@ const gr_kernel gr_map_cuda[] = {
         .release = map_release,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

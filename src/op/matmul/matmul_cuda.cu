@@ -310,7 +310,6 @@ const gr_kernel gr_matmul_cuda[] = {
         .release = lt_release,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {
         .name = "reference",
@@ -321,7 +320,6 @@ const gr_kernel gr_matmul_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

@@ -408,7 +408,6 @@ const gr_kernel gr_reduce_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

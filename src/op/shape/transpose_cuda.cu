@@ -167,7 +167,6 @@ const gr_kernel gr_transpose_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

@@ -589,7 +589,7 @@ static gr_status ema_run(const gr_launch *l)
 #define KERNELS(table, work, fn) \
     const gr_kernel table[] = { \
         { .name = "cuda", .reject = NULL, .prepare = NULL, .workspace = work, .run = fn, \
-          .release = NULL, .no_capture = false, .in_place = false, .has_epilogue = false }, \
+          .release = NULL, .no_capture = false, .in_place = false }, \
         {}, \
     }
 /* clang-format on */

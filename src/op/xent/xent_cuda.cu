@@ -209,7 +209,6 @@ const gr_kernel gr_softmax_xent_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };
@@ -224,7 +223,6 @@ const gr_kernel gr_softmax_xent_grad_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };
