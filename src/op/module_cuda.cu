@@ -20,6 +20,8 @@ static const gr_kernel_set kernels[] = {
     { "softmax_xent", gr_softmax_xent_cuda },
     { "softmax_xent_grad", gr_softmax_xent_grad_cuda },
     { "accumulate", gr_accumulate_cuda },
+    { "vote", gr_vote_cuda },
+    { "verdict", gr_verdict_cuda },
     { "grad_control", gr_grad_control_cuda },
     { "count_step", gr_count_step_cuda },
     { "scale_update", gr_scale_update_cuda },

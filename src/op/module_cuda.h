@@ -12,7 +12,7 @@ extern const gr_kernel gr_map_cuda[], gr_matmul_cuda[], gr_reduce_cuda[], gr_tra
     gr_gather_cuda[], gr_scatter_add_cuda[], gr_softmax_xent_cuda[], gr_softmax_xent_grad_cuda[],
     gr_accumulate_cuda[], gr_grad_control_cuda[], gr_count_step_cuda[], gr_scale_update_cuda[],
     gr_sgd_cuda[], gr_adamw_cuda[], gr_ema_cuda[], gr_allreduce_start_cuda[],
-    gr_allreduce_finish_cuda[];
+    gr_allreduce_finish_cuda[], gr_vote_cuda[], gr_verdict_cuda[];
 
 #ifdef __cplusplus
 }

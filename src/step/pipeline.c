@@ -15,6 +15,7 @@
 typedef struct build {
     gr_step *s;
     gr_role role;
+    int trace; /* as gr_purpose.trace */
     gr_graph *g;
     int n_again; /* blocks that the backward pass computes anew; -1: all */
     bool quiet;  /* tried out, not dumped */
@@ -55,10 +56,12 @@ static bool always(const build *b)
 static gr_status call_trace(build *b)
 {
     const gr_error silence = { .status = GR_ERR_ARG };
+    gr_trace_fn *trace;
     gr_status st;
 
     GR_IGNORE(gr_error_raise(&silence));
-    st = b->s->c.trace(b->g, b->s->c.user);
+    trace = b->trace < 0 ? b->s->c.trace : b->s->c.traces[b->trace].trace;
+    st = trace(b->g, b->s->c.user);
     if (st != GR_OK && !*gr_error_message())
         return gr_fail(st, "the trace function returned '%s'", gr_status_text(st));
     return st;
@@ -216,6 +219,18 @@ static gr_status order(build *b)
     return gr_pass_order(b->g, &b->s->meetings, &b->s->buckets, updates(b));
 }
 
+static bool watches(const build *b)
+{
+    return trains(b) && b->s->update.watches;
+}
+
+static gr_status vote(build *b)
+{
+    if (gr_pg_size(b->s->group) > 1)
+        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+    return gr_pass_vote(b->g, &b->s->meetings, b->s->arena, b->s->group, updates(b));
+}
+
 static gr_status update(build *b)
 {
     return gr_pass_update(b->g, &b->s->update);
@@ -352,6 +367,7 @@ static const struct pass {
     { "counts", is_global, sync_counts, NEEDED },
     { "accumulate", accumulates, accumulate, NEEDED },
     { "sync", exchanges, sync, NEEDED },
+    { "vote", watches, vote, NEEDED },
     { "update", updates, update, NEEDED },
     { "guard", guards, guard, NEEDED },
     { "order", orders, order, NEEDED },
@@ -526,10 +542,10 @@ static gr_status choose_again(build *b, const gr_named *feeds, int n_feeds)
     return GR_OK;
 }
 
-gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+gr_status gr_step_build(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
                         gr_graph **out)
 {
-    build b = { .s = s, .role = role };
+    build b = { .s = s, .role = purpose.role, .trace = purpose.trace };
 
     if (s->c.recompute == GR_RECOMPUTE_ALL)
         b.n_again = -1;
