@@ -1,5 +1,5 @@
 /*
- * The CUDA driver: memory, one non-blocking stream, staging slots as events, and the
+ * The CUDA driver: memory, one non-blocking stream, slots as events, and the
  * recording of work as CUDA graphs.
  *
  * (1) Everything is queued on the device's own stream; the default stream is not used.
@@ -67,7 +67,7 @@ static void cuda_close(gr_device *base)
     gr_cuda_jit_destroy(d->jit);
     if (d->blas)
         cublasLtDestroy(d->blas);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < GR_N_SLOTS; i++)
         if (d->slot[i])
             cudaEventDestroy(d->slot[i]);
     for (int i = 0; i < 2; i++)
@@ -95,7 +95,7 @@ static gr_status open_parts(gr_cuda_device *d)
     d->arch = major * 10 + minor;
     GR_TRY(gr_cuda_check(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking),
                          "cudaStreamCreate"));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < GR_N_SLOTS; i++)
         GR_TRY(gr_cuda_check(cudaEventCreateWithFlags(&d->slot[i], cudaEventDisableTiming),
                              "cudaEventCreate"));
     return gr_cuda_jit_create(&d->jit, d->arch);
@@ -311,7 +311,7 @@ static gr_status cuda_slot_mark(gr_device *base, int slot)
 {
     gr_cuda_device *d = cuda_of(base);
 
-    GR_BUG_IF(slot < 0 || slot > 1);
+    GR_BUG_IF(slot < 0 || slot >= GR_N_SLOTS);
     d->slot_used[slot] = true;
     return gr_cuda_check(cudaEventRecord(d->slot[slot], d->stream), "cudaEventRecord");
 }
@@ -320,10 +320,10 @@ static gr_status cuda_slot_wait(gr_device *base, int slot)
 {
     gr_cuda_device *d = cuda_of(base);
 
-    GR_BUG_IF(slot < 0 || slot > 1);
+    GR_BUG_IF(slot < 0 || slot >= GR_N_SLOTS);
     if (!d->slot_used[slot])
         return GR_OK;
-    return gr_cuda_wait(d, d->slot[slot], "waiting for a staging slot");
+    return gr_cuda_wait(d, d->slot[slot], "waiting for a place in the stream");
 }
 
 /* ---- time ---- */
