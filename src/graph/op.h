@@ -44,6 +44,7 @@ struct gr_op {
     bool tunes;        /* so much work that measuring which kernel is fastest pays */
     bool has_effect;   /* kept though nothing reads it: collectives */
     gr_place place;    /* what the executor's schedule does with it */
+    bool on_exchange;  /* queued on the device's exchange stream, where it has one */
     unsigned wide_src; /* GR_AMP_LOW: bit i: source i is not cast (a log-sum-exp, say) */
 
     /* Fills out[i].shape and .dtype (and .alias, .space where not plain arena memory)
@@ -73,18 +74,22 @@ typedef struct gr_prepare {
     const gr_node *node;
     int n_threads; /* of the pool it will run on */
     void *device;  /* gr_device, for kernels of that device's module */
-    void *data;    /* out: owned by the plan, ended by release() */
+    void *stream;  /* the one it will run on: gr_launch.stream */
+    /* What each address will be a multiple of, as far as that is known; 0 for what has none. */
+    const size_t *src_align, *out_align; /* NULL: nothing is known */
+    size_t work_align;                   /* of the workspace; 0: nothing is known */
+    void *data;                          /* out: owned by the plan, ended by release() */
 } gr_prepare;
 
 typedef struct gr_launch {
     const gr_node *node;
     void *const *src; /* n_src addresses in device memory; NULL for GR_SPACE_NONE */
     void *const *out;
-    void *work;                /* workspace() bytes, 64-byte aligned; NULL when 0 */
+    void *work;                /* workspace() bytes, at the device's alignment; NULL when 0 */
     void *data;                /* what prepare() left */
     const gr_scalars *scalars; /* device memory */
     gr_fault *fault;           /* device-visible */
-    void *stream;              /* of the backend; NULL on the CPU */
+    void *stream;              /* the node's, of the backend; NULL on the CPU */
     gr_pool *pool;             /* CPU threads; NULL: the caller alone */
 } gr_launch;
 

@@ -20,7 +20,7 @@ static void test_memory(gr_device *d)
     for (int i = 0; i < N; i++)
         host[i] = (unsigned char)(i * 7);
     GR_CHECK_OK(ops->upload(d, mem, host, N));
-    GR_CHECK_OK(ops->slot_mark(d, 0));
+    GR_CHECK_OK(ops->slot_mark(d, 0, GR_STREAM_COMPUTE));
     GR_CHECK_OK(ops->slot_wait(d, 0));
     GR_CHECK_OK(ops->slot_wait(d, 1)); /* never marked: nothing to wait for */
     memset(host, 0, N);

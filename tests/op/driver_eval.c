@@ -202,7 +202,7 @@ static gr_status run_node(driver_eval *e, const gr_node *n)
     l.scalars = block_address(&e->scalars);
     l.fault = block_address(&e->fault);
     if (device_of(e))
-        l.stream = device_of(e)->ops->stream(device_of(e));
+        l.stream = device_of(e)->ops->stream(device_of(e), GR_STREAM_COMPUTE);
     return launch(e, n, k, &l);
 }
 

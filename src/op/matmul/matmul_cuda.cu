@@ -249,7 +249,7 @@ static gr_status lt_prepare(gr_prepare *pr)
         return GR_ERR_NOMEM;
     gr_matmul_get_dims(pr->node, &p->d);
     if (p->d.batch * p->d.m * p->d.n * p->d.k > 0) {
-        GR_TRY_GOTO(st, gr_cuda_blas((gr_cuda_device *)pr->device, &p->blas), fail);
+        GR_TRY_GOTO(st, gr_cuda_blas((gr_cuda_device *)pr->device, pr->stream, &p->blas), fail);
         GR_TRY_GOTO(st, make_descriptors(p, pr->node), fail);
         GR_TRY_GOTO(st, choose_algorithm(p), fail);
     }
