@@ -25,7 +25,7 @@ static gr_status try_plan(planned *p, fake_world *w)
     GR_TRY(gr_arena_create(&p->arena));
     GR_TRY(gr_schedule_make(p->arena, w->g, NULL, &p->order));
     for (int i = 0; i < w->g->n_nodes; i++)
-        if (p->order[i]->op == &fake_work)
+        if (p->order[i]->op == &fake_work || p->order[i]->op == &fake_aside)
             p->work_bytes[i] = ((const fake_attr *)p->order[i]->attr)->work_bytes;
     in.order = p->order;
     in.work_bytes = p->work_bytes;
