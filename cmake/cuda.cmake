@@ -72,7 +72,7 @@ if(NOT CMAKE_SOURCE_DIR MATCHES " ")
 endif()
 target_compile_options(gradus-cuda PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>
-    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fno-math-errno>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-fno-math-errno>
     "$<$<COMPILE_LANGUAGE:CUDA>:${gr_short_names}>")
 if(GR_WERROR)
   target_compile_options(gradus-cuda PRIVATE

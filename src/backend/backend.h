@@ -84,6 +84,10 @@ struct gr_backend_ops {
     gr_status (*capture_launch)(gr_device *d, void *recorded);
     void (*capture_free)(gr_device *d, void *recorded);
 
+    /* A watch over queued work: how long what was queued between the two took. end waits. */
+    gr_status (*timer_begin)(gr_device *d);
+    gr_status (*timer_end)(gr_device *d, double *seconds);
+
     /* Bytes that could be allocated now, and all that there are; both 0: not known. */
     gr_status (*memory)(gr_device *d, size_t *n_free, size_t *n_all);
     bool (*has_bf16)(gr_device *d); /* products in bf16 are not slower than in f32 */

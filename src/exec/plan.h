@@ -22,7 +22,10 @@ typedef struct gr_plan_config {
     const gr_kernel_set *kernels; /* of the device's module; NULL: CPU kernels */
     int n_threads;                /* CPU pool size, for prepare() */
     const char *only;             /* kernel name to force where it exists (tests); or NULL */
-    /* A kernel's name for the node, or NULL to leave it to the list. NULL slot: always so. */
+    size_t work_limit;            /* bytes of workspace for kernels that can use more; 0: usual */
+    bool reserve; /* room for measuring kernels, and for whatever is chosen by that (tune.h) */
+    /* "kernel" or "kernel:variant" for the node, or NULL to leave it to the list. NULL slot:
+     * always so. */
     const char *(*choose)(void *arg, const gr_node *n);
     void *choose_arg;
 } gr_plan_config;
@@ -58,7 +61,8 @@ const gr_value *gr_plan_input(const gr_plan *p, int i);
 gr_status gr_plan_bind(gr_plan *p, const gr_bases *b) GR_MUST_CHECK;
 
 /*
- * Runs all nodes in order. On a device that can capture, the first run is plain, the
+ * Runs all nodes in order, on a device with streams each on its own (streams.h); behind the
+ * run all have joined the compute stream. On a device that can capture, the first run is plain, the
  * second records and launches, later ones launch; nodes whose kernel cannot be captured
  * cut the recording into segments. On such devices the inputs' addresses must be the
  * same at every run. A failure names the node and its site.

@@ -165,7 +165,7 @@ static gr_status run_kernel(gr_plan *p, gr_entry *e)
 {
     if (p->forks)
         GR_TRY(fork_before(p, e));
-    GR_TRY(e->kernel->run(&e->launch));
+    GR_TRY(e->ready.kernel->run(&e->launch));
     return p->forks ? join_after(p, e) : GR_OK;
 }
 

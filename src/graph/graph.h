@@ -28,6 +28,7 @@ extern "C" {
 
 typedef struct gr_node gr_node;
 typedef struct gr_op gr_op;
+struct gr_fusion;
 
 typedef enum gr_space {
     GR_SPACE_NONE,     /* no memory: order only, the token of a collective */
@@ -66,6 +67,9 @@ struct gr_node {
     gr_value **src;
     gr_value *out;    /* n_out values */
     const void *attr; /* the operator's own; arena-owned, read-only after building */
+    /* Programs that it carries out on load and on its results, and then the layout of sources
+     * and results is that of graph/fusion.h; NULL: none. */
+    const struct gr_fusion *fusion;
     const char *site; /* "file:line" of the builder's caller */
     gr_node **after;  /* must run before this one, beyond the sources */
     int n_after;
@@ -132,6 +136,7 @@ typedef struct gr_build {
     int n_out; /* of an operator with any count of them; 0: one less than sources */
     const void *attr;
     size_t attr_bytes;
+    const struct gr_fusion *fusion; /* of the graph's arena; NULL: none */
 } gr_build;
 
 /* Adds a node at the end, infers its outputs, and returns it; NULL after a failure,

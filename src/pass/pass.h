@@ -139,8 +139,8 @@ gr_status gr_pass_recompute(gr_graph *g, int n_blocks) GR_MUST_CHECK;
 
 /* ---- fuse and join ---- */
 
-/* Joins maps that read maps (fuse.c), then ends products in the maps that read them where
- * the kernel of `sets` offers it (fuse_epilogue.c). Drops what nothing reads any more. */
+/* Joins maps that read maps (fuse.c), then offers maps and sums to the operators around them,
+ * whose kernels in `sets` say what they take (fuse_offer.c). Drops what nothing reads any more. */
 gr_status gr_pass_fuse(gr_graph *g, const gr_kernel_set *sets) GR_MUST_CHECK;
 
 /* Joins updates of single parameters into nodes that do many at once; see join.c. */

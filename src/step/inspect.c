@@ -48,7 +48,7 @@ static gr_status begin_nodes(gr_step *s, const gr_named *feeds, int n_feeds, gr_
     gr_entry *e;
 
     GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
-    GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
+    GR_TRY(gr_step_entry(s, gr_training(role), feeds, n_feeds, &e));
     *plan = e->plan;
     return gr_step_begin_run(s, e, feeds, n_feeds, 0, r);
 }

@@ -15,6 +15,7 @@
 typedef struct build {
     gr_step *s;
     gr_role role;
+    int trace; /* as gr_purpose.trace */
     gr_graph *g;
     int n_again; /* blocks that the backward pass computes anew; -1: all */
     bool quiet;  /* tried out, not dumped */
@@ -55,10 +56,12 @@ static bool always(const build *b)
 static gr_status call_trace(build *b)
 {
     const gr_error silence = { .status = GR_ERR_ARG };
+    gr_trace_fn *trace;
     gr_status st;
 
     GR_IGNORE(gr_error_raise(&silence));
-    st = b->s->c.trace(b->g, b->s->c.user);
+    trace = b->trace < 0 ? b->s->c.trace : b->s->c.traces[b->trace].trace;
+    st = trace(b->g, b->s->c.user);
     if (st != GR_OK && !*gr_error_message())
         return gr_fail(st, "the trace function returned '%s'", gr_status_text(st));
     return st;
@@ -526,10 +529,10 @@ static gr_status choose_again(build *b, const gr_named *feeds, int n_feeds)
     return GR_OK;
 }
 
-gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+gr_status gr_step_build(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
                         gr_graph **out)
 {
-    build b = { .s = s, .role = role };
+    build b = { .s = s, .role = purpose.role, .trace = purpose.trace };
 
     if (s->c.recompute == GR_RECOMPUTE_ALL)
         b.n_again = -1;

@@ -3,7 +3,7 @@
  *
  * (1) The first plan seals the state: variables are laid out, filled and compared
  *     across ranks; buckets are made from the same table. Nothing moves afterwards.
- * (2) An entry is one traced graph and its plan, for one role and one set of feeds.
+ * (2) An entry is one traced graph and its plan, for one role, trace and set of feeds.
  *     All entries share state, exchange and one arena as large as the largest needs.
  * (3) Two staging slots hold scalars and inputs on their way to a device that needs
  *     copies; a slot is written again only when its copies are done.
@@ -27,8 +27,14 @@ typedef enum gr_role {
     GR_ROLE_LAST     /* the micro-step that also exchanges and updates */
 } gr_role;
 
-typedef struct gr_entry {
+/* What a plan is for. */
+typedef struct gr_purpose {
     gr_role role;
+    int trace; /* of the config's named ones; -1: its `trace` */
+} gr_purpose;
+
+typedef struct gr_entry {
+    gr_purpose purpose;
     bool is_checked; /* without optional passes, for looking at each node */
     gr_named *feeds; /* names, types, shapes; mem is NULL. Owned with the names */
     int n_feeds;
@@ -53,6 +59,7 @@ typedef struct gr_staging {
 struct gr_step {
     gr_step_config c;        /* strings borrowed from the caller until create returns: copied */
     gr_arena *arena;         /* strings, buckets */
+    int eval_trace;          /* of gr_step_eval(): as gr_purpose.trace */
     const gr_module *module; /* NULL on the CPU */
     gr_device *device;
     gr_pg *group; /* of the device; equals c.pg on the CPU; owned otherwise */
@@ -101,6 +108,12 @@ static inline bool gr_role_trains(gr_role role)
     return role != GR_ROLE_EVAL && role != GR_ROLE_AVERAGE;
 }
 
+/* Of the training trace. */
+static inline gr_purpose gr_training(gr_role role)
+{
+    return (gr_purpose){ .role = role, .trace = -1 };
+}
+
 /* Whether optimiser state is cut up between ranks. */
 static inline bool gr_step_shards(const gr_step *s)
 {
@@ -122,8 +135,8 @@ void gr_step_close_device(gr_step *s);
 gr_status gr_step_make_buckets(gr_step *s, const gr_graph *g) GR_MUST_CHECK;
 gr_status gr_step_check_slots(const gr_step *s, const gr_graph *g) GR_MUST_CHECK;
 
-/* pipeline.c: traces and runs the passes of `role`; *out is verified. */
-gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+/* pipeline.c: traces and runs the passes of the role; *out is verified. */
+gr_status gr_step_build(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
                         gr_graph **out) GR_MUST_CHECK;
 gr_status gr_step_check_pass_name(const char *name) GR_MUST_CHECK;
 /* Every name in the list, parted by commas, is that of a pass that may be left out. */
@@ -139,7 +152,7 @@ void gr_step_forget_trace(gr_step *s);
 /* cache.c: names, types and shapes are sound. */
 gr_status gr_step_check_feeds(const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
 /* cache.c: the entry for these feeds, made when there is none. */
-gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+gr_status gr_step_entry(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
                         gr_entry **out) GR_MUST_CHECK;
 void gr_entry_destroy(gr_step *s, gr_entry *e);
 
@@ -148,6 +161,9 @@ gr_status gr_step_grow_staging(gr_step *s, size_t n_bytes) GR_MUST_CHECK;
 void gr_step_free_staging(gr_step *s);
 gr_status gr_step_send_copies(gr_step *s, gr_entry *e, const gr_named *feeds,
                               const gr_scalars *v) GR_MUST_CHECK;
+
+/* run.c: the named trace that is called so, as gr_purpose.trace. GR_ERR_ARG: there is none. */
+gr_status gr_step_find_trace(const gr_step *s, const char *name, int *out) GR_MUST_CHECK;
 
 /* run.c: scalars and inputs up to the device. */
 gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds,
@@ -187,7 +203,7 @@ gr_status gr_step_check_drift(gr_step *s) GR_MUST_CHECK;
 
 /* tune.c: measures kernels for the first graph that trains, if that is asked for. Collective
  * then. Names the choice for a node, NULL: none. Reads what gr_step_choices() gave. */
-gr_status gr_step_tune(gr_step *s, const gr_graph *g) GR_MUST_CHECK;
+gr_status gr_step_tune(gr_step *s, gr_graph *g) GR_MUST_CHECK;
 const char *gr_step_choose(void *step, const gr_node *n);
 gr_status gr_step_parse_choices(gr_step *s, const char *text) GR_MUST_CHECK;
 

@@ -86,12 +86,12 @@ gr_status gr_step_begin_run(gr_step *s, gr_entry *e, const gr_named *feeds, int 
 {
     *r = (gr_run){ .inputs = e->inputs, .pool = s->pool };
     GR_TRY(gr_step_send(s, e, feeds, n_feeds, lr));
-    if (s->device->ops->can_poll && gr_pg_size(s->group) > 1 && gr_role_trains(e->role)) {
+    if (s->device->ops->can_poll && gr_pg_size(s->group) > 1 && gr_role_trains(e->purpose.role)) {
         r->poll = poll_group;
         r->poll_arg = s->group;
         s->group->pool = s->pool; /* until the end of the run: between nodes it is idle */
         s->group->agreed_name = "the learning rate";
-        s->group->agreed = e->role == GR_ROLE_MICRO ? 0 : lr; /* there it does not count */
+        s->group->agreed = e->purpose.role == GR_ROLE_MICRO ? 0 : lr; /* there it does not count */
     }
     s->last = e;
     return GR_OK;
@@ -123,12 +123,12 @@ static gr_status plan_roles(gr_step *s, bool training, const gr_named *feeds, in
     gr_entry *e;
 
     if (!training)
-        return gr_step_entry(s, GR_ROLE_EVAL, feeds, n_feeds, &e);
+        return gr_step_entry(s, (gr_purpose){ GR_ROLE_EVAL, s->eval_trace }, feeds, n_feeds, &e);
     if (s->c.accumulate == 1)
-        return gr_step_entry(s, GR_ROLE_WHOLE, feeds, n_feeds, &e);
+        return gr_step_entry(s, gr_training(GR_ROLE_WHOLE), feeds, n_feeds, &e);
     /* The updating graph first: it is the one that uses every variable. */
-    GR_TRY(gr_step_entry(s, GR_ROLE_LAST, feeds, n_feeds, &e));
-    return gr_step_entry(s, GR_ROLE_MICRO, feeds, n_feeds, &e);
+    GR_TRY(gr_step_entry(s, gr_training(GR_ROLE_LAST), feeds, n_feeds, &e));
+    return gr_step_entry(s, gr_training(GR_ROLE_MICRO), feeds, n_feeds, &e);
 }
 
 gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_feeds)
@@ -166,7 +166,7 @@ gr_status gr_step_train_entry(gr_step *s, const gr_named *feeds, int n_feeds, gr
     gr_step_put_back_params(s);
     if (!s->sealed)
         GR_TRY(plan_roles(s, true, feeds, n_feeds));
-    GR_TRY(gr_step_entry(s, train_role(s), feeds, n_feeds, out));
+    GR_TRY(gr_step_entry(s, gr_training(train_role(s)), feeds, n_feeds, out));
     count_hit(s, n_made);
     return GR_OK;
 }
@@ -190,22 +190,73 @@ gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double l
     return s->micro == 0 ? gr_step_check_drift(s) : GR_OK;
 }
 
-gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
+gr_status gr_step_find_trace(const gr_step *s, const char *name, int *out)
 {
-    int64_t n_made;
-    gr_role role;
+    gr_text known = GR_TEXT_INIT;
+    gr_status st;
+
+    for (int i = 0; name && i < s->c.n_traces; i++)
+        if (strcmp(s->c.traces[i].name, name) == 0 && strcmp(name, "train") != 0) {
+            gr_text_fini(&known);
+            *out = i;
+            return GR_OK;
+        }
+    for (int i = 0; i < s->c.n_traces; i++)
+        if (strcmp(s->c.traces[i].name, "train") != 0)
+            gr_text_addf(&known, " %s", s->c.traces[i].name);
+    st = gr_fail(GR_ERR_ARG, "there is no trace '%s' to evaluate; there are:%s", name ? name : "",
+                 known.len > 0 ? gr_text_str(&known) : " none");
+    gr_text_fini(&known);
+    return st;
+}
+
+/* Averages, where they are asked for, are read in place of parameters, or they lie there. */
+static gr_purpose evaluation(const gr_step *s, int trace)
+{
+    return (gr_purpose){ s->use_ema && !s->params ? GR_ROLE_AVERAGE : GR_ROLE_EVAL, trace };
+}
+
+static gr_status evaluate(gr_step *s, int trace, const gr_named *feeds, int n_feeds)
+{
+    int64_t n_made = s->n_plans_made;
     gr_entry *e;
 
-    GR_TRY(gr_step_check_given(s));
-    n_made = s->n_plans_made;
-    role = s->use_ema && !s->params ? GR_ROLE_AVERAGE : GR_ROLE_EVAL;
     if (s->use_ema && gr_step_shards(s) && !s->params)
         return gr_fail(GR_ERR_ARG, "evaluation: with zero, averages are those of the last "
                                    "gr_step_use_ema(); training goes on since: call it again, on "
                                    "all ranks");
-    GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
+    GR_TRY(gr_step_entry(s, evaluation(s, trace), feeds, n_feeds, &e));
     count_hit(s, n_made);
     return run_entry(s, e, feeds, n_feeds, 0);
+}
+
+gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
+{
+    GR_TRY(gr_step_check_given(s));
+    return evaluate(s, s->eval_trace, feeds, n_feeds);
+}
+
+gr_status gr_step_eval_named(gr_step *s, const char *trace, const gr_named *feeds, int n_feeds)
+{
+    int at;
+
+    GR_TRY(gr_step_check_given(s));
+    GR_TRY(gr_step_find_trace(s, trace, &at));
+    return gr_wrap(evaluate(s, at, feeds, n_feeds), "trace '%s'", trace);
+}
+
+gr_status gr_step_plan_named(gr_step *s, const char *trace, const gr_named *feeds, int n_feeds)
+{
+    int64_t n_made;
+    gr_entry *e;
+    int at;
+
+    GR_TRY(gr_step_check_given(s));
+    GR_TRY(gr_step_find_trace(s, trace, &at));
+    n_made = s->n_plans_made;
+    GR_TRY(gr_wrap(gr_step_entry(s, evaluation(s, at), feeds, n_feeds, &e), "trace '%s'", trace));
+    count_hit(s, n_made);
+    return GR_OK;
 }
 
 gr_status gr_step_use_ema(gr_step *s, bool on)

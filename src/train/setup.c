@@ -222,7 +222,7 @@ void gr_trainer_close(gr_trainer *t)
     gr_step_destroy(t->step);
     gr_trainer_close_eval(t);
     if (t->user)
-        t->recipe->destroy(t->user);
+        t->recipe->data->close(t->user);
     gr_pg_destroy(t->pg);
     GR_IGNORE(gr_log_to_file(NULL)); /* no thread logs any more; an end cannot fail */
     gr_train_options_fini(&t->o);

@@ -30,8 +30,9 @@
 /* Memory of evaluations: what the model made of a batch, and sums. */
 typedef struct gr_eval_memory {
     int64_t max_batch; /* samples that there is room for */
-    void *outputs[GR_RECIPE_MAX_OUTPUTS];
-    double *counts; /* view.n_counts; behind them the loss and the samples */
+    void **outputs;
+    const void **feeds; /* of the batch that is scored */
+    double *counts;     /* view.n_counts; behind them the loss and the samples */
 } gr_eval_memory;
 
 /* Where a run begins: from the checkpoint of a folder or file, or anew (both NULL). */
@@ -62,6 +63,7 @@ typedef struct gr_trainer {
     const gr_recipe *recipe;
     void *user;          /* the recipe's */
     gr_recipe_view view; /* of the recipe */
+    gr_named *shapes;    /* of its feeds, for who plans; n_feeds, without memory */
     int64_t size[GR_N_SPLITS];
     gr_feed feeds[GR_N_SPLITS]; /* opened when they are needed */
     int n_workers, n_cores;     /* loader threads of this rank; its share of the cores */
@@ -98,7 +100,7 @@ typedef struct gr_trainer {
     gr_pace pace;
     bool advised;     /* what the first epoch taught was said */
     int64_t data_ns;  /* spent waiting for training samples */
-    gr_scores scores; /* of the latest evaluation */
+    gr_scores scores; /* of the latest evaluation; owns its values */
     bool has_scores;
     gr_judge judge;        /* of the evaluations */
     bool gives_up;         /* early stopping: the run ends with the latest evaluation */

@@ -11,7 +11,7 @@
 
 static const driver_family *const families[] = {
     &driver_map,    &driver_matmul, &driver_reduce, &driver_shape,
-    &driver_gather, &driver_xent,   &driver_update,
+    &driver_gather, &driver_xent,   &driver_update, &driver_epilogue,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */

@@ -71,6 +71,8 @@ const gr_backend_ops gr_backend_cpu = {
     .capture_end = gr_host_capture_end,
     .capture_launch = gr_host_capture_launch,
     .capture_free = gr_host_capture_free,
+    .timer_begin = gr_host_timer_begin,
+    .timer_end = gr_host_timer_end,
     .memory = gr_host_memory,
     .has_bf16 = gr_host_has_bf16,
 };

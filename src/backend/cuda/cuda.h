@@ -55,6 +55,7 @@ typedef struct gr_cuda_device {
     bool slot_used[2];
     gr_cuda_handle handles[GR_CUDA_HANDLES]; /* of libraries, made when they are asked for */
     int n_handles;
+    cudaEvent_t timer[2]; /* begin and end; made at first use */
     gr_cuda_jit *jit;
     gr_cuda_watch watch; /* check is NULL: nobody watches */
     bool is_lost;        /* a watch gave up: work is stuck on the stream, nobody waits for it */

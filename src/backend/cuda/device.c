@@ -69,6 +69,9 @@ static void cuda_close(gr_device *base)
     for (int i = 0; i < 2; i++)
         if (d->slot[i])
             cudaEventDestroy(d->slot[i]);
+    for (int i = 0; i < 2; i++)
+        if (d->timer[i])
+            cudaEventDestroy(d->timer[i]);
     for (int i = 0; i < GR_N_STREAMS; i++)
         if (d->stream[i])
             cudaStreamDestroy(d->stream[i]);
@@ -372,6 +375,33 @@ static gr_status cuda_slot_wait(gr_device *base, int slot)
     return gr_cuda_wait(d, d->slot[slot], "waiting for a staging slot");
 }
 
+/* ---- time ---- */
+
+static gr_status cuda_timer_begin(gr_device *base)
+{
+    gr_cuda_device *d = cuda_of(base);
+
+    for (int i = 0; i < 2; i++)
+        if (!d->timer[i])
+            GR_TRY(gr_cuda_check(cudaEventCreate(&d->timer[i]), "cudaEventCreate"));
+    return gr_cuda_check(cudaEventRecord(d->timer[0], d->stream[GR_STREAM_COMPUTE]),
+                         "cudaEventRecord");
+}
+
+static gr_status cuda_timer_end(gr_device *base, double *seconds)
+{
+    gr_cuda_device *d = cuda_of(base);
+    float ms = 0;
+
+    GR_TRY(gr_cuda_check(cudaEventRecord(d->timer[1], d->stream[GR_STREAM_COMPUTE]),
+                         "cudaEventRecord"));
+    GR_TRY(gr_cuda_wait(d, d->timer[1], "waiting for measured work"));
+    GR_TRY(
+        gr_cuda_check(cudaEventElapsedTime(&ms, d->timer[0], d->timer[1]), "cudaEventElapsedTime"));
+    *seconds = (double)ms * 1e-3;
+    return GR_OK;
+}
+
 /* ---- recording ---- */
 
 static gr_status cuda_capture_begin(gr_device *base)
@@ -448,6 +478,8 @@ const gr_backend_ops gr_backend_cuda = {
     .capture_end = cuda_capture_end,
     .capture_launch = cuda_capture_launch,
     .capture_free = cuda_capture_free,
+    .timer_begin = cuda_timer_begin,
+    .timer_end = cuda_timer_end,
     .memory = cuda_memory,
     .has_bf16 = cuda_has_bf16,
 };

@@ -16,7 +16,7 @@
  */
 #include "op/matmul/matmul.h"
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.cuh"
 #include "backend/cuda/types.cuh"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -38,30 +38,29 @@ typedef struct plain_args {
     bool trans_a, trans_b;
 } plain_args;
 
-/* One thread per result element; x: flat element, blockDim 256. Sums in double. */
+/* Result elements, grid-stride. Sums in double. */
 static __global__ void matmul_plain(plain_args p)
 {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     int64_t mn = p.d.m * p.d.n;
-
-    if (i >= p.d.batch * mn)
-        return;
-    int64_t g = i / mn, row = i % mn / p.d.n, col = i % p.d.n;
-    int64_t a0 = g * p.d.stride_a + row * (p.trans_a ? 1 : p.d.k);
-    int64_t b0 = g * p.d.stride_b + col * (p.trans_b ? p.d.k : 1);
     int64_t step_a = p.trans_a ? p.d.m : 1, step_b = p.trans_b ? 1 : p.d.n;
-    double sum = 0.0;
 
-    for (int64_t k = 0; k < p.d.k; k++)
-        sum += gr_load_f64(p.a, a0 + k * step_a, p.t_a) * gr_load_f64(p.b, b0 + k * step_b, p.t_b);
-    gr_store_f64(p.out, g * p.d.stride_out + row * p.d.n + col, p.t_out, sum);
+    GR_CUDA_EACH(i, p.d.batch * mn)
+    {
+        int64_t g = i / mn, row = i % mn / p.d.n, col = i % p.d.n;
+        int64_t a = g * p.d.stride_a + row * (p.trans_a ? 1 : p.d.k);
+        int64_t b = g * p.d.stride_b + col * (p.trans_b ? p.d.k : 1);
+        double sum = 0.0;
+
+        for (int64_t k = 0; k < p.d.k; k++, a += step_a, b += step_b)
+            sum += gr_load_f64(p.a, a, p.t_a) * gr_load_f64(p.b, b, p.t_b);
+        gr_store_f64(p.out, g * p.d.stride_out + row * p.d.n + col, p.t_out, sum);
+    }
 }
 
 static gr_status plain_run(const gr_launch *l)
 {
     const gr_matmul_attr *at = (const gr_matmul_attr *)l->node->attr;
     plain_args p;
-    int64_t count;
 
     p.out = l->out[0];
     p.a = l->src[0];
@@ -72,11 +71,8 @@ static gr_status plain_run(const gr_launch *l)
     p.t_out = l->node->out[0].dtype;
     p.trans_a = at->trans_a;
     p.trans_b = at->trans_b;
-    count = p.d.batch * p.d.m * p.d.n;
-    if (count == 0)
-        return GR_OK;
-    matmul_plain<<<(unsigned)((count + 255) / 256), 256, 0, gr_cuda_stream(l->stream)>>>(p);
-    return gr_cuda_check(cudaGetLastError(), "matmul launch");
+    return gr_cuda_launch("matmul launch", gr_cuda_grid_for(p.d.batch * p.d.m * p.d.n),
+                          gr_cuda_stream(l->stream), matmul_plain, p);
 }
 
 /* ---- cuBLASLt ---- */
@@ -310,7 +306,6 @@ const gr_kernel gr_matmul_cuda[] = {
         .release = lt_release,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {
         .name = "reference",
@@ -321,7 +316,6 @@ const gr_kernel gr_matmul_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };
