@@ -92,8 +92,9 @@ typedef struct gr_step_config {
                                all ranks; 0: never */
     bool tune;              /* kernels of products and the like, and their libraries' algorithms,
                                are chosen by measuring, by all ranks together, at the first
-                               training plan, in the memory of the step. Results may differ in
-                               last bits from one run to the next */
+                               training plan, in the memory of the step; until then a plan counts
+                               32 MiB of workspace for an algorithm that may want it. Results may
+                               differ in last bits from one run to the next */
     const char *choices;    /* what gr_step_choices() gave for an earlier run: taken instead of
                                measuring, so that a resumed run repeats its bits; or NULL */
     int zero;     /* state is cut up between ranks (ZeRO), on the CPU. 0: every rank has all of it;

@@ -115,6 +115,7 @@ struct gr_graph {
     int n_grads;
     const bool *wanted; /* during autodiff: by value id; NULL: everything is */
     int n_wanted;
+    gr_value *vote;    /* of all ranks (op/vote); or NULL */
     gr_value *control; /* gradient norm, factor and skip flag (op/update); or NULL */
 
     gr_status status; /* the first failure, with its message */

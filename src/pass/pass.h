@@ -131,6 +131,15 @@ gr_status gr_pass_sync_counts(gr_graph *g, gr_meetings *m, gr_arena *arena,
 gr_status gr_pass_count(gr_graph *g, gr_meetings *m, gr_arena *arena, gr_pg *pg,
                         bool updates) GR_MUST_CHECK;
 
+/* ---- the vote ---- */
+
+#define GR_VAR_CODE "vote.code"
+
+/* Adds the exchange of what op/vote/vote.h says, from which g->vote comes where the graph
+ * `updates`. Before gr_pass_update(), in every graph that trains. See vote.c. */
+gr_status gr_pass_vote(gr_graph *g, gr_meetings *m, gr_arena *arena, gr_pg *pg,
+                       bool updates) GR_MUST_CHECK;
+
 /* ---- recompute ---- */
 
 /* Lets the backward pass compute values of blocks anew instead of keeping them: of the

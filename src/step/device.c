@@ -77,6 +77,8 @@ static gr_status open_named(gr_step *s)
         return open_auto(s);
     if (strcmp(s->c.device, "cpu") == 0)
         return gr_backend_cpu.open(&s->device, 0);
+    if (strcmp(s->c.device, "cpu:late") == 0) /* for tests of what a GPU does */
+        return gr_backend_late.open(&s->device, 0);
     if (strncmp(s->c.device, "cuda", 4) == 0)
         return open_cuda(s);
     return gr_fail(GR_ERR_ARG, "device '%s': use cpu, cuda, cuda:N or auto", s->c.device);
@@ -160,8 +162,8 @@ static bool can_be_common(const gr_step *s)
 {
     bool counts_late = s->c.loss_reduction == GR_LOSS_GLOBAL && s->c.accumulate > 1;
 
-    return gr_pg_size(s->group) > 1 && s->group->ops->common && s->c.zero == 0 && !counts_late &&
-           !gr_step_leaves_out(s, "common");
+    return gr_pg_size(s->group) > 1 && s->group->ops->common && s->device->ops->runs_at_once &&
+           s->c.zero == 0 && !counts_late && !gr_step_leaves_out(s, "common");
 }
 
 static gr_status read_common_from(gr_step *s)

@@ -219,6 +219,18 @@ static gr_status order(build *b)
     return gr_pass_order(b->g, &b->s->meetings, &b->s->buckets, updates(b));
 }
 
+static bool watches(const build *b)
+{
+    return trains(b) && b->s->update.watches;
+}
+
+static gr_status vote(build *b)
+{
+    if (gr_pg_size(b->s->group) > 1)
+        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes, b->s->vars->align);
+    return gr_pass_vote(b->g, &b->s->meetings, b->s->arena, b->s->group, updates(b));
+}
+
 static gr_status update(build *b)
 {
     return gr_pass_update(b->g, &b->s->update);
@@ -355,6 +367,7 @@ static const struct pass {
     { "counts", is_global, sync_counts, NEEDED },
     { "accumulate", accumulates, accumulate, NEEDED },
     { "sync", exchanges, sync, NEEDED },
+    { "vote", watches, vote, NEEDED },
     { "update", updates, update, NEEDED },
     { "guard", guards, guard, NEEDED },
     { "order", orders, order, NEEDED },

@@ -56,6 +56,13 @@ typedef struct gr_staging {
     int next;
 } gr_staging;
 
+/* Records of updates on their way to the host (vote.c). */
+typedef struct gr_records {
+    int32_t *mem;            /* pinned: GR_AHEAD + 1 records; NULL: not made yet */
+    int64_t n_made, n_taken; /* since the step was watched or restored */
+    int32_t stop;            /* what this rank asks for from the next update on */
+} gr_records;
+
 struct gr_step {
     gr_step_config c;        /* strings borrowed from the caller until create returns: copied */
     gr_arena *arena;         /* strings, buckets */
@@ -100,7 +107,8 @@ struct gr_step {
     bool checks;  /* plans made now are for gr_step_run_checked() */
     int micro;
     int64_t n_updates;
-    bool saw_bad_data; /* a fault on a device came to light after its update: see step.h */
+    gr_records records; /* with update.watches */
+    bool saw_bad_data;  /* a fault on a device came to light after its update: see step.h */
 };
 
 static inline bool gr_role_trains(gr_role role)
@@ -182,6 +190,13 @@ gr_status gr_step_end_run(gr_step *s, gr_status st) GR_MUST_CHECK;
 void gr_step_count(gr_step *s);
 
 #define GR_SLOT_ALIGN 256 /* of scalars and each input within a slot */
+
+/* vote.c, of a step that is watched: before an update, whether its record has a place; after it,
+ * the record's way to the host; where the host sets the state anew, a record as at the start.
+ * Nothing for another step. */
+gr_status gr_step_check_records(const gr_step *s) GR_MUST_CHECK;
+gr_status gr_step_send_record(gr_step *s) GR_MUST_CHECK;
+gr_status gr_step_clear_record(gr_step *s) GR_MUST_CHECK;
 
 /* state.c */
 gr_status gr_step_bind(gr_step *s, gr_entry *e) GR_MUST_CHECK;

@@ -74,6 +74,7 @@ gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_fee
         .step = (uint64_t)s->n_updates,
         .seed = s->c.seed,
         .sample = first_sample(s, feeds, n_feeds),
+        .stop = s->records.stop,
     };
 
     GR_TRY(check_feeds(feeds, n_feeds));
@@ -184,10 +185,14 @@ gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double l
 
     GR_TRY(gr_step_check_given(s));
     GR_TRY(gr_step_check_training(s, feeds, n_feeds, lr));
+    GR_TRY(gr_step_check_records(s));
     GR_TRY(gr_step_train_entry(s, feeds, n_feeds, &e));
     GR_TRY(run_entry(s, e, feeds, n_feeds, lr));
     gr_step_count(s);
-    return s->micro == 0 ? gr_step_check_drift(s) : GR_OK;
+    if (s->micro != 0)
+        return GR_OK;
+    GR_TRY(gr_step_send_record(s));
+    return gr_step_check_drift(s);
 }
 
 gr_status gr_step_find_trace(const gr_step *s, const char *name, int *out)
@@ -396,7 +401,10 @@ gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out)
     *out = (gr_step_stats){
         .n_steps = s->n_updates,
         .n_skipped = skipped,
-        .grad_norm = (double)control[GR_CONTROL_NORM],
+        /* A watch looks at the gradients for itself: nobody asked for the norm. */
+        .grad_norm = s->update.watches && !gr_update_skips(&s->update)
+                         ? (double)NAN
+                         : (double)control[GR_CONTROL_NORM],
         .loss_scale = (double)scale,
         .arena_bytes = s->arena_bytes,
         .state_bytes = own_state_bytes(s),

@@ -469,6 +469,7 @@ static gr_status restore(gr_step *s, restored *r)
 {
     GR_TRY(gr_step_shards(s) ? agree_on_snapshot(s, r) : read_snapshot(s, r));
     GR_TRY(write_state(s, r));
+    GR_TRY(gr_step_clear_record(s));
     s->n_updates = (int64_t)r->step;
     s->c.seed = r->seed;
     s->saw_bad_data = false;

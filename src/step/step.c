@@ -212,6 +212,7 @@ static void free_memory(gr_step *s)
     if (gr_pg_size(s->c.pg) == 1)
         ops->free(s->device, s->bases.exchange);
     ops->host_free(s->device, s->params);
+    ops->host_free(s->device, s->records.mem);
     ops->host_free(s->device, s->bases.fault);
     gr_step_free_staging(s);
 }

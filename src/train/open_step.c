@@ -223,6 +223,7 @@ gr_status gr_trainer_create_step(gr_trainer *t)
 {
     GR_TRY(make_step(t));
     t->amp = gr_step_amp(t->step);
+    GR_TRY(gr_trainer_watch(t));
     return name_device(t);
 }
 

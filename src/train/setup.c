@@ -194,6 +194,7 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
     GR_TRY(begin_training(t, c));
     GR_TRY(gr_trainer_claim_folder(t));
     gr_trainer_open_log(t);
+    t->watches = true;
     GR_TRY(open_run(t));
     GR_TRY(open_files(t));
     GR_TRY(gr_trainer_banner(t));

@@ -45,7 +45,7 @@ typedef struct gr_source {
 /* Losses that are not finite (finite.c). */
 typedef struct gr_loss_watch {
     int32_t code; /* of this rank's latest step: 0 finite, else greater the lower the rank */
-    int64_t seen_at, seen_before; /* steps whose loss was looked at: the latest, the one before */
+    int64_t seen_at, seen_before; /* steps that were looked at: the latest, the one before */
     int64_t bad_at, n_bad, n_in_row;
 } gr_loss_watch;
 
@@ -117,6 +117,10 @@ typedef struct gr_trainer {
     gr_check_report
         *check; /* debugging: steps are checked, and this says what was found; or NULL */
     gr_loss_watch watch;
+    bool watches;    /* a run that is saved: its steps keep records where the host is late */
+    bool is_watched; /* they do: see finite.c */
+    int wish;        /* what this rank's steps ask for since it was noticed; 0: nothing */
+    int asked;       /* the first request to stop in a record, on all ranks alike; 0: none */
     gr_epoch_mean mean;
     double loss; /* mean over the ranks, as of the first step or the latest record; NaN before */
 } gr_trainer;
@@ -255,6 +259,11 @@ gr_status gr_trainer_survey(gr_trainer *t) GR_MUST_CHECK;
 bool gr_trainer_sees_losses(const gr_trainer *t);
 void gr_trainer_see_loss(gr_trainer *t, double loss);
 gr_status gr_trainer_judge_loss(gr_trainer *t, int32_t code) GR_MUST_CHECK;
+/* finite.c: lets steps keep records, if they are to and the device is late; before the first plan.
+ * Takes records of two steps ago and before, or with `drain` of all steps so far: t->asked, and
+ * on every rank alike GR_ERR_ARG where a step ends the run. */
+gr_status gr_trainer_watch(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_take_verdicts(gr_trainer *t, bool drain) GR_MUST_CHECK;
 
 /* mean.c, around a step: its epoch; after a micro-step that has a loss: it is read and added to
  * *loss, or (NULL) only counted, without waiting. */

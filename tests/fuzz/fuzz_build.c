@@ -377,7 +377,7 @@ static gr_value *op_loss(fuzz *f)
     case 12: return gr_dice(f->g, a, b, number(f));
     case 13: return gr_smooth_l1_each(f->g, a, b, number(f));
     case 14: return gr_masked_mse(f->g, a, b, any(f));
-    default: return gr_jpeg_mse(f->g, a, b, (int)size(f));
+    default: return gr_jpeg_mse(f->g, a, b, coin(f) ? NULL : any(f), (int)size(f));
     }
 }
 

@@ -51,8 +51,8 @@ typedef struct gr_cuda_device {
     cudaStream_t stream[GR_N_STREAMS];
     int arch; /* 90: compute capability 9.0 */
     int n_sm;
-    cudaEvent_t slot[2];
-    bool slot_used[2];
+    cudaEvent_t slot[GR_N_SLOTS];
+    bool slot_used[GR_N_SLOTS];
     gr_cuda_handle handles[GR_CUDA_HANDLES]; /* of libraries, made when they are asked for */
     int n_handles;
     cudaEvent_t timer[2]; /* begin and end; made at first use */

@@ -1,5 +1,5 @@
 /*
- * The CUDA driver: memory, non-blocking streams, staging slots and forks as events, and the
+ * The CUDA driver: memory, non-blocking streams, slots and forks as events, and the
  * recording of work as CUDA graphs.
  *
  * (1) Everything is queued on the device's own streams; the default stream is not used.
@@ -66,7 +66,7 @@ static void cuda_close(gr_device *base)
             cudaStreamSynchronize(d->stream[i]);
     gr_cuda_jit_destroy(d->jit);
     gr_cuda_end_handles(d);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < GR_N_SLOTS; i++)
         if (d->slot[i])
             cudaEventDestroy(d->slot[i]);
     for (int i = 0; i < 2; i++)
@@ -107,7 +107,7 @@ static gr_status open_parts(gr_cuda_device *d)
         "multiprocessor count"));
     d->arch = major * 10 + minor;
     GR_TRY(open_streams(d));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < GR_N_SLOTS; i++)
         GR_TRY(gr_cuda_check(cudaEventCreateWithFlags(&d->slot[i], cudaEventDisableTiming),
                              "cudaEventCreate"));
     return gr_cuda_jit_create(&d->jit, d->arch);
@@ -360,7 +360,7 @@ static gr_status cuda_slot_mark(gr_device *base, int slot, gr_stream_kind stream
 {
     gr_cuda_device *d = cuda_of(base);
 
-    GR_BUG_IF(slot < 0 || slot > 1);
+    GR_BUG_IF(slot < 0 || slot >= GR_N_SLOTS);
     d->slot_used[slot] = true;
     return gr_cuda_check(cudaEventRecord(d->slot[slot], d->stream[stream]), "cudaEventRecord");
 }
@@ -369,10 +369,10 @@ static gr_status cuda_slot_wait(gr_device *base, int slot)
 {
     gr_cuda_device *d = cuda_of(base);
 
-    GR_BUG_IF(slot < 0 || slot > 1);
+    GR_BUG_IF(slot < 0 || slot >= GR_N_SLOTS);
     if (!d->slot_used[slot])
         return GR_OK;
-    return gr_cuda_wait(d, d->slot[slot], "waiting for a staging slot");
+    return gr_cuda_wait(d, d->slot[slot], "waiting for a place in the stream");
 }
 
 /* ---- time ---- */

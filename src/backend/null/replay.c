@@ -17,8 +17,6 @@
 
 #include <string.h>
 
-#define N_SLOTS 8
-
 typedef enum item_kind { ITEM_CALL, ITEM_COPY, ITEM_ZERO, ITEM_HAPPEN, ITEM_WAIT } item_kind;
 
 /* What comes before a place in recorded work: so many items of each stream. */
@@ -62,7 +60,7 @@ struct replay_device {
     gr_mt19937 rng;
     stream streams[GR_N_STREAMS];
     queue queued[GR_N_STREAMS];
-    event slots[N_SLOTS];
+    event slots[GR_N_SLOTS];
     queue *recording; /* NULL: nothing is recorded */
     int n_recordings;
     clock before[GR_N_STREAMS]; /* the next item of each stream, of what is recorded */
@@ -308,7 +306,7 @@ static gr_status replay_wait(gr_device *d, void *e, gr_stream_kind kind)
 
 static gr_status replay_slot_mark(gr_device *d, int slot, gr_stream_kind kind)
 {
-    GR_BUG_IF(slot < 0 || slot >= N_SLOTS);
+    GR_BUG_IF(slot < 0 || slot >= GR_N_SLOTS);
     return replay_record(d, &device_of(d)->slots[slot], kind);
 }
 
