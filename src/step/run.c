@@ -62,7 +62,8 @@ static uint64_t first_sample(const gr_step *s, const gr_named *feeds, int n_feed
     stretch += (uint64_t)gr_pg_rank(s->c.pg);
     for (int i = 0; i < n_feeds; i++)
         if (feeds[i].shape.n_dims > 0)
-            return stretch * (uint64_t)feeds[i].shape.dim[0];
+            return stretch *
+                   (uint64_t)(s->c.max_batch > 0 ? s->c.max_batch : feeds[i].shape.dim[0]);
     return 0;
 }
 
