@@ -112,7 +112,7 @@ static cost alone_cost(world *w, void *const *mem)
     double cpu = cpu_s(), n = (double)w->n_samples;
 
     for (int64_t i = 0; i < w->n_samples; i++)
-        must(load(w, &(gr_load_item){ .index = i, .length = 1 }, mem));
+        must(load(w, &(gr_load_item){ .index = i }, mem));
     return (cost){ (double)(gr_now_ns() - began) * 1e-9 / n, (cpu_s() - cpu) / n };
 }
 

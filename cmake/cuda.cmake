@@ -58,31 +58,38 @@ set(GR_HAVE_CUDA 1)
 message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}, "
                "NCCL: ${GR_NCCL_LIBRARY}")
 
-add_library(gradus-cuda MODULE ${gr_module_sources})
 # CUDA's libraries are often outside the linker's path.
 get_filename_component(gr_nccl_folder "${GR_NCCL_LIBRARY}" DIRECTORY)
 set(gr_rpath ${CUDAToolkit_LIBRARY_DIR} ${gr_nccl_folder})
 list(REMOVE_DUPLICATES gr_rpath)
-set_target_properties(gradus-cuda PROPERTIES
-    BUILD_RPATH "${gr_rpath}" INSTALL_RPATH "${gr_rpath}")
 # nvcc hands such options on without quotes: with a space in the path there is no mapping.
 set(gr_short_names)
 if(NOT CMAKE_SOURCE_DIR MATCHES " ")
   set(gr_short_names -Xcompiler=-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 endif()
-target_compile_options(gradus-cuda PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>
-    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fno-math-errno>
-    "$<$<COMPILE_LANGUAGE:CUDA>:${gr_short_names}>")
-if(GR_WERROR)
-  target_compile_options(gradus-cuda PRIVATE
-      $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror>)
-endif()
+
+# gr_cuda_module(target sources...): a module that the program loads at run time.
+function(gr_cuda_module target)
+  add_library(${target} MODULE ${ARGN})
+  set_target_properties(${target} PROPERTIES
+      BUILD_RPATH "${gr_rpath}" INSTALL_RPATH "${gr_rpath}")
+  target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>
+      $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-fno-math-errno>
+      "$<$<COMPILE_LANGUAGE:CUDA>:${gr_short_names}>")
+  if(GR_WERROR)
+    target_compile_options(${target} PRIVATE
+        $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>
+        $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror>)
+  endif()
+  # Whatever is not used is not loaded: the driver's libcuda is absent on build machines.
+  target_link_options(${target} PRIVATE -Wl,--as-needed)
+  target_link_libraries(${target} PRIVATE gr_flags CUDA::cudart_static)
+endfunction()
+
+gr_cuda_module(gradus-cuda ${gr_module_sources})
 target_compile_definitions(gradus-cuda PRIVATE GR_HAVE_NCCL=${GR_HAVE_NCCL})
-# Whatever is not used is not loaded: the driver's libcuda is absent on build machines.
-target_link_options(gradus-cuda PRIVATE -Wl,--as-needed)
-target_link_libraries(gradus-cuda PRIVATE gr_flags CUDA::cudart_static CUDA::cublasLt CUDA::nvrtc
-                      CUDA::cuda_driver)
+target_link_libraries(gradus-cuda PRIVATE CUDA::cublasLt CUDA::nvrtc CUDA::cuda_driver)
 if(GR_HAVE_NCCL)
   target_include_directories(gradus-cuda SYSTEM PRIVATE ${GR_NCCL_INCLUDE})
   target_link_libraries(gradus-cuda PRIVATE ${GR_NCCL_LIBRARY})

@@ -141,6 +141,15 @@ foreach(file ${files})
   add_dependencies(tests_${label} ${name})
 endforeach()
 
+# The toy operator's CUDA kernels are a module of the tests' own: the product has no toys.
+if(GR_HAVE_CUDA)
+  gr_cuda_module(toy-cuda ${CMAKE_SOURCE_DIR}/tests/toy/toy_cuda.cu)
+  set_target_properties(toy-cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_include_directories(toy-cuda PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  add_dependencies(test_gpu_toy toy-cuda)
+  target_compile_definitions(test_gpu_toy PRIVATE GR_TOY_MODULE="$<TARGET_FILE:toy-cuda>")
+endif()
+
 # Once more where kernels choose the instruction set inside, at each level; what has a name for
 # each level runs above, all of them. Sanitizers see them at the best level.
 if(NOT GR_SANITIZE)

@@ -33,6 +33,8 @@ typedef struct gr_attention_opts {
     gr_value *key_mask; /* NULL, or bool [b, nk]: true where a key may be seen */
     gr_value *bias;     /* NULL, or floating, broadcast to [b, heads, nq, nk]; -inf hides.
                            Has a gradient when one is asked for */
+    double min_norm;    /* of gr_cosine_attention alone: a query or key shorter than this counts as
+                           zero; its cosines are 0 and it has no gradient. 0: none is */
 } gr_attention_opts;
 
 /* A query that may see no key gives 0, and no gradient. Sums are f32 for f32, bf16 and f16.
@@ -54,9 +56,9 @@ GR_API gr_value *gr_attention_packed_at(const char *site, gr_graph *g, gr_value 
 GR_API gr_value *gr_attention_cross_at(const char *site, gr_graph *g, gr_value *q, gr_value *kv,
                                        const gr_attention_opts *opts);
 
-/* softmax_j(q·k / (|q| |k|)) v: queries and keys are divided by their norms (no epsilon: a
- * zero vector gives NaN) and attended with scale 1, unless opts has another. row_mask: NULL,
- * or [b, nq]; rows are multiplied by it. */
+/* softmax_j(q·k / (|q| |k|)) v: queries and keys are divided by their norms and attended with scale
+ * 1, unless opts has another. A zero vector gives NaN; with opts->min_norm, 1e-12 say, its cosines
+ * are 0. row_mask: NULL, or [b, nq]; rows are multiplied by it. */
 #define gr_cosine_attention(g, q, k, v, row_mask, ...) \
     gr_cosine_attention_at(GR_HERE, g, q, k, v, row_mask, __VA_ARGS__)
 GR_API gr_value *gr_cosine_attention_at(const char *site, gr_graph *g, gr_value *q, gr_value *k,

@@ -267,6 +267,16 @@ GR_API int64_t gr_tokens_count(const gr_tokens *t);
 GR_API gr_status gr_tokens_read(const gr_tokens *t, int64_t at, int64_t n, int64_t n_vocab,
                                 int64_t *dst) GR_MUST_CHECK;
 
+/* ---- Lengths ------------------------------------------------------------------------ */
+
+/* A dimension that differs from sample to sample: "residues", "words". */
+typedef struct gr_axis {
+    const char *name;
+    int64_t multiple; /* padded lengths are multiples of it, up to max; 0: 8 */
+    int64_t max;      /* a sample that is longer is an error; 0: no limit */
+    double cost;      /* of an element, in tokens; where all costs are 0 each is 1 */
+} gr_axis;
+
 /* ---- Batches of sequences ------------------------------------------------------------ */
 
 /*

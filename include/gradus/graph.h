@@ -84,6 +84,17 @@ GR_API gr_value *gr_param_at(const char *site, gr_graph *g, const char *name, gr
 #define gr_freeze(g, param) gr_freeze_at(GR_HERE, g, param)
 GR_API void gr_freeze_at(const char *site, gr_graph *g, gr_value *param);
 
+/* What is traced between the two is a frozen part, in evaluation mode whatever the graph is for:
+ * batch norm normalises with its running statistics and leaves them alone, dropout and drop path do
+ * nothing, gr_assign() adds nothing and gr_is_training() is false. Parameters asked for there are
+ * frozen, as by gr_freeze(), wherever else they are used. Gradients pass through the part to what
+ * is trained below it, and cost nothing where there is no such thing. Names do not change: a
+ * checkpoint of the same network that trains all of it fits. Parts may lie within each other. */
+#define gr_frozen_begin(g) gr_frozen_begin_at(GR_HERE, g)
+#define gr_frozen_end(g)   gr_frozen_end_at(GR_HERE, g)
+GR_API void gr_frozen_begin_at(const char *site, gr_graph *g);
+GR_API void gr_frozen_end_at(const char *site, gr_graph *g);
+
 /* State that is not trained (running statistics, counters): f32 or i64, in checkpoints under
  * its name. The first trace makes it; a later one of that name must have the same type and
  * shape. An i64 buffer starts from a constant. */
@@ -119,7 +130,7 @@ GR_API gr_status gr_graph_status(const gr_graph *g) GR_MUST_CHECK;
 /* Makes the graph fail: for checks of a trace's own. Keeps an earlier failure. */
 GR_API void gr_graph_fail(gr_graph *g, const char *site, const char *fmt, ...) GR_PRINTF(3, 4);
 
-/* True in a training trace, false when traced for evaluation. */
+/* True in a training trace outside its frozen parts, false when traced for evaluation. */
 GR_API bool gr_is_training(const gr_graph *g);
 
 /* Of NULL: a scalar shape, f32; so that a trace may go on after a failure. */

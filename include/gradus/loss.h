@@ -132,12 +132,14 @@ GR_API gr_value *gr_huber_each_at(const char *site, gr_graph *g, gr_value *a, gr
 GR_API gr_value *gr_masked_mse_at(const char *site, gr_graph *g, gr_value *a, gr_value *b,
                                   gr_value *mask);
 
-/* The mean of w k d^2 over images [n, h, w, 3], d the difference in YCbCr, k = 1, 1/2, 1/2 by
- * channel, w the reciprocals of JPEG's table of quantisation at that quality (1 to 100), the
- * greatest 1, repeated every 8 x 8 pixels: what JPEG keeps counts more. */
-#define gr_jpeg_mse(g, a, b, quality) gr_jpeg_mse_at(GR_HERE, g, a, b, quality)
+/* sum of mask w k d^2 over the sum of mask; 0 when that is 0. a and b are images [n, h, w, 3], d
+ * the difference in YCbCr, k = 1, 1/2, 1/2 by channel, w JPEG's: reciprocals of its table of 8 x 8
+ * at that quality (1 to 100), the greatest 1, the table stretched over the whole image, so that
+ * each entry has an eighth of its height and width. mask [n, h, w, 1] counts once for all channels;
+ * NULL: every pixel counts. */
+#define gr_jpeg_mse(g, a, b, mask, quality) gr_jpeg_mse_at(GR_HERE, g, a, b, mask, quality)
 GR_API gr_value *gr_jpeg_mse_at(const char *site, gr_graph *g, gr_value *a, gr_value *b,
-                                int quality);
+                                gr_value *mask, int quality);
 
 /* ---- classes ---- */
 

@@ -20,11 +20,10 @@ typedef struct gr_resnet {
     int depth;           /* (needed) 18, 34, 50, 101 or 152 */
     int64_t n_classes;   /* of fc; 0: no pooling and no fc, the result is the last map */
     int64_t stride[4];   /* of the stages; 0: 1, 2, 2, 2 */
-    int64_t dilation[4]; /* of the stages; 0: 1 */
+    int64_t dilation[4]; /* of the stages; 0: 1. Of two 3x3 in a block the second has it */
     int64_t last[3];     /* dilations of the last stage's blocks, if last[0] is not 0 */
     bool stride_first;   /* a bottleneck's stride is on its first 1x1, not on the 3x3 */
     bool ceil_pool;      /* the stem's pool rounds up */
-    bool project_all;    /* every stage's first block has a projected shortcut */
 } gr_resnet;
 
 /* The output-stride-8 trunk of DeepLab: strides 1 2 1 1, dilations 1 1 2 and 4 8 16, the
@@ -65,7 +64,8 @@ typedef struct gr_unet {
 GR_API gr_value *gr_unet_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                                   const gr_unet *config);
 
-/* ---- JiT: a plain transformer on pixels ---- */
+/* ---- JiT: a plain transformer on pixels (names of its published checkpoints: patch_embed,
+ * pos_embed_h, blocks.0.attn.qkv, blocks.0.mlp.0, blocks.0.adaLN.scale_mlp.1, output_proj) ---- */
 
 typedef struct gr_jit {
     int64_t width, depth, heads, hidden; /* 0: 768, 12, 12, 3072 (JiT-B) */
@@ -75,7 +75,8 @@ typedef struct gr_jit {
 /* x [n, size, size, 3], step i64 or i32 [n], mask bool [n, patches] (true: the patch holds
  * data; its key may be seen and its result counts), condition [n, size, size, 3] and its mask
  * or both NULL -> [n, size, size, 3]. Without a condition its tokens are left out, which
- * changes nothing but the time it takes. */
+ * changes nothing but the time it takes. There are places for conditions of 256 patches, 16 rows of
+ * 16, whatever the size: patch i has place i, and more patches are refused. */
 typedef struct gr_jit_input {
     gr_value *x, *step, *mask, *condition, *condition_mask;
 } gr_jit_input;
@@ -140,7 +141,8 @@ typedef struct gr_gpt2_block_opts {
 GR_API gr_value *gr_gpt2_block_at(const char *site, gr_graph *g, const char *name, gr_value *x,
                                   const gr_gpt2_block_opts *opts);
 
-/* ---- protein side chains: a graph network over the backbone, a decoder over fragments ---- */
+/* ---- protein side chains: a graph network over the backbone, a decoder over fragments (names of
+ * their published checkpoints: encoder.gnn_layers.0.msg_mlp, decoder.type_head ..) ---- */
 
 typedef struct gr_protein {
     int64_t width, layers, heads;    /* 0: 256, 3, 8 */
@@ -150,9 +152,10 @@ typedef struct gr_protein {
     bool offsets; /* a third head: where in its class a torsion lies */
 } gr_protein;
 
-/* coords f32 [b, residues, 4, 3] (N, CA, C, O), mask bool [b, residues] (true: there), tokens
- * i32 or i64 [b, n]; results are logits [b, n, n_fragments] and [b, n, n_torsions], and with
- * `offsets` numbers [b, n, n_torsions]. The rest may be NULL:
+/* coords f32 [b, residues, 4, 3] (N, CA, C, O), mask bool [b, residues] (true: there; NULL: all
+ * are), tokens i32 or i64 [b, n]; results are logits [b, n, n_fragments] and [b, n, n_torsions],
+ * and with `offsets` numbers [b, n, n_torsions]. What is masked takes no part, and must still be
+ * numbers: a structure's results are those that it has alone. The rest may be NULL:
  *
  *     constants   f32 [b, residues, k] of each residue's kind, beside its angles
  *     residues    i32 or i64 [b, n], each token's residue: what the decoder knows of it is added

@@ -1,8 +1,7 @@
 /*
- * Recipes: what is trained. A recipe is a table of functions: its settings, its data, its
- * model, how an evaluation is counted and what a prediction looks like. The trainer brings
- * the rest: ranks, order of samples, loader threads, precision, checkpoints, progress. A
- * recipe sees only the public headers.
+ * Recipes: what is trained. A recipe is its settings and three tables of functions: its data, its
+ * model (traces by name), and how it is evaluated. The trainer brings the rest: ranks, order of
+ * samples, loader threads, precision, checkpoints, progress. A recipe sees only the public headers.
  */
 #ifndef GRADUS_RECIPE_H
 #define GRADUS_RECIPE_H
@@ -16,11 +15,7 @@ extern "C" {
 #endif
 
 /* Goes up whenever the structs below change; the trainer refuses another number. */
-#define GR_RECIPE_ABI 9
-
-#define GR_RECIPE_MAX_FEEDS   8
-#define GR_RECIPE_MAX_OUTPUTS 8
-#define GR_RECIPE_MAX_METRICS 64
+#define GR_RECIPE_ABI 10
 
 /* Parts of the data. Those of prediction need no labels. */
 typedef enum gr_split { GR_SPLIT_TRAIN, GR_SPLIT_VALID, GR_SPLIT_TEST, GR_SPLIT_PREDICT } gr_split;
@@ -29,7 +24,7 @@ typedef enum gr_split { GR_SPLIT_TRAIN, GR_SPLIT_VALID, GR_SPLIT_TEST, GR_SPLIT_
 /* What the program is about to do: a recipe opens only what that needs. */
 typedef enum gr_task { GR_TASK_TRAIN, GR_TASK_TEST, GR_TASK_PREDICT } gr_task;
 
-/* What create() is handed; everything is equal on every rank. */
+/* What open() is handed; everything is equal on every rank. */
 typedef struct gr_recipe_config {
     gr_task task;
     uint64_t seed;
@@ -62,9 +57,9 @@ typedef struct gr_found {
 /* What the settings made of the recipe. Everything in it is the recipe's and lives as long
  * as its user data. */
 typedef struct gr_recipe_view {
-    const gr_field *feeds; /* inputs of the trace; at most GR_RECIPE_MAX_FEEDS */
+    const gr_field *feeds; /* inputs of the traces "train" and "eval" */
     int n_feeds;
-    const gr_field *outputs; /* of the evaluation trace, read back for score() and predict() */
+    const gr_field *outputs; /* of the trace "eval", read back for score() and predict() */
     int n_outputs;
     const gr_metric_info *metrics; /* the first one judges unless the user names another */
     int n_metrics;
@@ -94,8 +89,8 @@ typedef struct gr_eval {
     gr_split split;
     int64_t n;
     const int64_t *index; /* of each sample in its split */
-    const void *feeds[GR_RECIPE_MAX_FEEDS];
-    const void *outputs[GR_RECIPE_MAX_OUTPUTS];
+    const void *const *feeds;
+    const void *const *outputs;
 } gr_eval;
 
 /* Where predictions go. Rows reach predictions.csv in the order of their samples, however
@@ -113,16 +108,12 @@ typedef struct gr_recipe_defaults {
     gr_optim optim;
 } gr_recipe_defaults;
 
-typedef struct gr_recipe {
-    uint32_t abi; /* GR_RECIPE_ABI; read before anything else */
-    const char *name, *help;
-    gr_recipe_defaults defaults;
-    const struct gr_key *keys; /* settings of its own; NULL: none */
-    int n_keys;
+/* ---- data ---- */
 
+typedef struct gr_recipe_data {
     /* Equal configs give equal data on every rank. The caller owns *user. */
-    gr_status (*create)(void **user, const gr_recipe_config *config);
-    void (*destroy)(void *user); /* accepts NULL */
+    gr_status (*open)(void **user, const gr_recipe_config *config);
+    void (*close)(void *user); /* accepts NULL */
     gr_status (*describe)(const void *user, gr_recipe_view *out);
     int64_t (*size)(const void *user, gr_split split); /* 0: there are none */
 
@@ -134,14 +125,25 @@ typedef struct gr_recipe {
     /* Whether load() would do, as cheaply as that can be told (heads of files, sizes, classes):
      * `gradus check` asks for every sample. The message names the file. Any thread. NULL: check
      * loads some samples instead. */
-    gr_status (*inspect)(const void *user, const gr_sample *sample);
+    gr_status (*check)(const void *user, const gr_sample *sample);
 
     /* How often each training sample is drawn, as numbers above 0 that need not add up to
      * anything, for `sampler: weighted`: weights[i] of sample i. NULL: the recipe has none. */
-    gr_status (*weigh)(const void *user, double *weights);
+    gr_status (*weights)(const void *user, double *weights);
+} gr_recipe_data;
 
-    gr_trace_fn *trace; /* handed `user` */
+/* ---- model ---- */
 
+/* The trainer runs "train" and "eval", which a recipe must have; others are its own. All are handed
+ * `user` and share one state, which "train" lays out. */
+typedef struct gr_recipe_model {
+    const gr_named_trace *traces;
+    int n_traces;
+} gr_recipe_model;
+
+/* ---- evaluation ---- */
+
+typedef struct gr_recipe_evaluation {
     /* Adds a batch to the counts. They are summed over batches and ranks, and must be exact
      * sums (whole numbers below 2^53, or numbers whose order does not matter to you). */
     void (*score)(const void *user, const gr_eval *e, double *counts);
@@ -154,6 +156,17 @@ typedef struct gr_recipe {
     double (*loss)(const void *user, const double *counts);
     /* Rows and files of a batch; NULL: the recipe predicts nothing. */
     gr_status (*predict)(const void *user, const gr_eval *e, gr_prediction *out);
+} gr_recipe_evaluation;
+
+typedef struct gr_recipe {
+    uint32_t abi; /* GR_RECIPE_ABI; read before anything else */
+    const char *name, *help;
+    gr_recipe_defaults defaults;
+    const struct gr_key *keys; /* settings of its own; NULL: none */
+    int n_keys;
+    const gr_recipe_data *data;
+    const gr_recipe_model *model;
+    const gr_recipe_evaluation *evaluation;
 } gr_recipe;
 
 #ifdef __cplusplus

@@ -26,6 +26,11 @@ typedef struct gr_step gr_step;
  * times where plans are compared (memory reports, limits). The same graph every time. */
 typedef gr_status gr_trace_fn(gr_graph *g, void *user);
 
+typedef struct gr_named_trace {
+    const char *name; /* "eval", "sample", "encode" */
+    gr_trace_fn *trace;
+} gr_named_trace;
+
 /* What becomes of values that the backward pass reads, by blocks (gr_block_begin). */
 typedef enum gr_recompute {
     GR_RECOMPUTE_NONE, /* they are kept */
@@ -85,9 +90,11 @@ typedef struct gr_step_config {
                                whose weights are frozen goes on tracking its batches */
     int check_every;        /* updates between two checks that parameters are the same bits on
                                all ranks; 0: never */
-    bool tune;              /* on the CPU: kernels of products and the like are chosen by
-                               measuring, by all ranks together, at the first training plan.
-                               Results may differ in last bits from one run to the next */
+    bool tune;              /* kernels of products and the like, and their libraries' algorithms,
+                               are chosen by measuring, by all ranks together, at the first
+                               training plan, in the memory of the step; until then a plan counts
+                               32 MiB of workspace for an algorithm that may want it. Results may
+                               differ in last bits from one run to the next */
     const char *choices;    /* what gr_step_choices() gave for an earlier run: taken instead of
                                measuring, so that a resumed run repeats its bits; or NULL */
     int zero;     /* state is cut up between ranks (ZeRO), on the CPU. 0: every rank has all of it;
@@ -108,13 +115,19 @@ typedef struct gr_step_config {
                             accumulation it is the mean itself after the updating micro-step,
                             and all of the loss must be over one count */
     bool alone; /* pg is NULL on purpose: each process of the job trains a model of its own */
+    const gr_named_trace *traces; /* that gr_step_eval_named() runs, over the state that `trace`
+                                     lays out. One that is called "eval" is run by gr_step_eval(),
+                                     too, in place of `trace`; one called "train" is `trace` where
+                                     that is NULL */
+    int n_traces;
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
     {                                                                                            \
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
             0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
-            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false, GR_F32, GR_LOSS_LOCAL, false   \
+            GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false, GR_F32, GR_LOSS_LOCAL, false,  \
+            NULL, 0                                                                              \
     }
 
 /* Opens the device. The trace runs at the first plan. GR_ERR_ARG names the setting that makes no
@@ -149,6 +162,12 @@ GR_API gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds,
 /* Forward only, on the evaluation trace. Not collective. A step that will train needs a
  * training plan first (gr_step_plan): the training trace lays out the state. */
 GR_API gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
+/* The same of a trace by name (gr_step_config.traces), and its plan ahead of time. A trace that
+ * needs state which the training trace has not made is refused. */
+GR_API gr_status gr_step_eval_named(gr_step *s, const char *trace, const gr_named *feeds,
+                                    int n_feeds) GR_MUST_CHECK;
+GR_API gr_status gr_step_plan_named(gr_step *s, const char *trace, const gr_named *feeds,
+                                    int n_feeds) GR_MUST_CHECK;
 
 /* Whether evaluations from now on read the averages in place of the parameters (default:
  * no). Needs ema_decay and a training plan. With config.zero it is collective, and averages are
@@ -215,8 +234,9 @@ GR_API gr_status gr_step_sync_buffers(gr_step *s) GR_MUST_CHECK;
 /* Waits until the device has finished all that was started. */
 GR_API gr_status gr_step_sync(gr_step *s) GR_MUST_CHECK;
 
-/* The kernels that were chosen by measuring, a line each; empty without config.tune. From
- * malloc; free() it. */
+/* The kernels that were chosen by measuring, a line each, "<node> = <kernel>" or, where a
+ * library has several algorithms, "<node> = <kernel>:<its name for one>"; empty without
+ * config.tune. From malloc; free() it. */
 GR_API gr_status gr_step_choices(gr_step *s, char **out) GR_MUST_CHECK;
 
 /* Text: device, plan, memory, kernels. From malloc; free() it. */

@@ -15,13 +15,26 @@
 extern "C" {
 #endif
 
+/* Slots of a device: two for staging (memory that copies go up from is written again after the
+ * wait), the others for records that come down (step/vote.c). */
+#define GR_N_STAGING 2
+#define GR_N_SLOTS   5
+
 typedef struct gr_device gr_device;
 typedef struct gr_backend_ops gr_backend_ops;
 
 struct gr_backend_ops {
     const char *name; /* "cpu", "cuda", "null" */
-    bool is_host;     /* device memory is host memory: no copies are needed */
-    bool can_capture; /* the capture functions work */
+
+    /* What a driver can do, by the question that is asked. */
+    bool has_host_memory; /* the host can read and write device memory at its addresses */
+    bool needs_copies;    /* kernels cannot read the caller's memory: inputs are copied */
+    bool runs_at_once;  /* work is done when its call returns; else what a download brings is there
+                         * after sync(), or after slot_wait() on a slot marked behind it */
+    bool can_poll;      /* between two nodes the host has time for collectives */
+    bool can_capture;   /* the capture functions work */
+    bool shares_memory; /* the ranks of a machine take from one memory; else each has a device */
+    bool keeps_low;     /* it pays to keep parameters in 16 bits beside those in 32 */
 
     gr_status (*open)(gr_device **out, int index);
     void (*close)(gr_device *d);
@@ -40,8 +53,8 @@ struct gr_backend_ops {
     gr_status (*sync)(gr_device *d);
     void *(*stream)(gr_device *d); /* what kernels launch on; NULL on the CPU */
 
-    /* Staging slots 0 and 1: mark after the copies from a slot were queued, wait before
-     * its memory is written again. */
+    /* Places in the stream: what was queued before the latest mark of a slot is done when the
+     * wait for it returns; at once, if it was never marked. */
     gr_status (*slot_mark)(gr_device *d, int slot);
     gr_status (*slot_wait)(gr_device *d, int slot);
 
@@ -50,6 +63,10 @@ struct gr_backend_ops {
     gr_status (*capture_end)(gr_device *d, void **recorded);
     gr_status (*capture_launch)(gr_device *d, void *recorded);
     void (*capture_free)(gr_device *d, void *recorded);
+
+    /* A watch over queued work: how long what was queued between the two took. end waits. */
+    gr_status (*timer_begin)(gr_device *d);
+    gr_status (*timer_end)(gr_device *d, double *seconds);
 
     /* Bytes that could be allocated now, and all that there are; both 0: not known. */
     gr_status (*memory)(gr_device *d, size_t *n_free, size_t *n_all);
@@ -64,6 +81,8 @@ struct gr_device {
 
 extern const gr_backend_ops gr_backend_cpu;  /* src/backend/cpu */
 extern const gr_backend_ops gr_backend_null; /* gives memory, runs nothing: for tests */
+/* The CPU, but results are seen as late as the table allows: for tests of what GPUs do. */
+extern const gr_backend_ops gr_backend_late;
 
 #ifdef __cplusplus
 }

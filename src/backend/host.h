@@ -31,11 +31,14 @@ gr_status gr_host_capture_end(gr_device *d, void **recorded) GR_MUST_CHECK;
 gr_status gr_host_capture_launch(gr_device *d, void *recorded) GR_MUST_CHECK;
 void gr_host_capture_free(gr_device *d, void *recorded);
 
+gr_status gr_host_timer_begin(gr_device *d) GR_MUST_CHECK;
+gr_status gr_host_timer_end(gr_device *d, double *seconds) GR_MUST_CHECK;
+
 /* What the kernel calls available, within the limit of the process's group (cgroup). */
 gr_status gr_host_memory(gr_device *d, size_t *n_free, size_t *n_all) GR_MUST_CHECK;
 bool gr_host_has_bf16(gr_device *d); /* as storage always */
 
-/* A device that is nothing but its table and index. */
+/* A device that is its table, its index and a watch. */
 gr_status gr_host_open(const gr_backend_ops *ops, int index, gr_device **out) GR_MUST_CHECK;
 void gr_host_close(gr_device *d); /* NULL is fine */
 

@@ -1,5 +1,5 @@
 /*
- * Random numbers: PyTorch's CPU streams, and Philox.
+ * Random numbers: PyTorch's CPU streams.
  *
  * What must hold so that samples and initial weights are those of PyTorch:
  * (1) uniform f32 takes one 32-bit draw per element and uses its low 24 bits;
@@ -14,7 +14,7 @@
  * are its stream, but its vector code has its own logarithm, sine and cosine: they agree
  * to a few units in the last place of the angle and the radius.
  *
- * A generator belongs to one thread at a time; gr_philox() has no state.
+ * A generator belongs to one thread at a time.
  */
 #include "base/random.h"
 
@@ -158,24 +158,4 @@ void gr_mt_randperm(gr_mt19937 *r, int64_t *dst, int64_t n)
         dst[i] = dst[z];
         dst[z] = i;
     }
-}
-
-void gr_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2])
-{
-    uint32_t x[4] = { counter[0], counter[1], counter[2], counter[3] };
-    uint32_t k[2] = { key[0], key[1] };
-
-    for (int round = 0; round < 10; round++) {
-        uint64_t a = (uint64_t)0xd2511f53u * x[0];
-        uint64_t b = (uint64_t)0xcd9e8d57u * x[2];
-
-        x[0] = (uint32_t)(b >> 32) ^ x[1] ^ k[0];
-        x[1] = (uint32_t)b;
-        x[2] = (uint32_t)(a >> 32) ^ x[3] ^ k[1];
-        x[3] = (uint32_t)a;
-        k[0] += 0x9e3779b9u;
-        k[1] += 0xbb67ae85u;
-    }
-    for (int i = 0; i < 4; i++)
-        out[i] = x[i];
 }

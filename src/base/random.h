@@ -1,6 +1,6 @@
 /*
  * Random numbers. mt19937 gives PyTorch's CPU streams (CONTRACTS: sampling and
- * initialisation); Philox 4x32-10 is counter-based and serves inside a step.
+ * initialisation); Philox (base/philox.h) is counter-based and serves inside a step.
  */
 #ifndef GR_BASE_RANDOM_H
 #define GR_BASE_RANDOM_H
@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/philox.h"
 #include "base/status.h"
 
 #ifdef __cplusplus
@@ -53,9 +54,6 @@ typedef struct gr_mt_cut {
  * inside, uniform ones that are taken by chance. GR_ERR_ARG when nothing is inside. */
 gr_status gr_mt_trunc_normal_f32(gr_mt19937 *r, float *dst, size_t n,
                                  const gr_mt_cut *cut) GR_MUST_CHECK;
-
-/* out = Philox4x32-10(counter, key). */
-void gr_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 
 #ifdef __cplusplus
 }

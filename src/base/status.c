@@ -22,7 +22,10 @@
 
 #define EXIT_USAGE 2
 
-static _Thread_local char message[GR_ERROR_TEXT];
+/* Aligned as the section that follows thread-local ones: lld 14 protects relocated pages from the
+ * first of these on, and where they end just before a page border, that page is not mapped and the
+ * program does not load ("cannot apply additional memory protection after relocation"). */
+static _Alignas(16) _Thread_local char message[GR_ERROR_TEXT];
 
 static const char *const status_text[GR_STATUS_COUNT] = {
 #define X(id, text) text,

@@ -154,7 +154,7 @@ gr_status gr_wired_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **ba
 {
     wired *g = (wired *)pg;
 
-    if (dev && !dev->ops->is_host)
+    if (dev && !dev->ops->has_host_memory)
         return gr_fail(GR_ERR_ARG, "group '%s' has no memory on device '%s'", pg->ops->name,
                        dev->ops->name);
     for (int i = 0; i < GR_MAX_COLLS; i++)

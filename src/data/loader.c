@@ -13,17 +13,36 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FIELD_ALIGN     ((size_t)256)
 #define DEFAULT_WORKERS 4
 
 /* ---- memory ---- */
 
-static gr_status field_bytes(const gr_loader_config *c, int f, size_t *out)
+/* Of all fields of n samples of size k. */
+static gr_status batch_bytes(const gr_loader *l, int64_t n, int k, size_t *out)
 {
-    int64_t n = c->fields[f].by_length ? c->source->max_tokens : c->source->max_batch;
+    *out = GR_LOADER_ALIGN;
+    for (int f = 0; f < l->c.n_fields; f++) {
+        size_t bytes;
 
-    GR_TRY(gr_size_mul(out, c->fields[f].bytes, (size_t)n));
-    *out = gr_round_up(*out, FIELD_ALIGN);
+        GR_TRY(gr_size_mul(&bytes, gr_loader_bytes(l, f, k), (size_t)n));
+        GR_TRY(gr_size_add(out, *out, gr_round_up(bytes, GR_LOADER_ALIGN)));
+    }
+    return GR_OK;
+}
+
+/* Of the largest batch. */
+static gr_status slot_bytes(const gr_loader *l, size_t *out)
+{
+    const gr_order_source *source = l->c.source;
+    int n_sizes = source->sizes ? source->sizes->n_sizes : 1;
+
+    *out = GR_LOADER_ALIGN;
+    for (int k = 0; k < n_sizes; k++) {
+        size_t bytes;
+
+        GR_TRY(batch_bytes(l, source->sizes ? source->max_of[k] : source->max_batch, k, &bytes));
+        *out = bytes > *out ? bytes : *out;
+    }
     return GR_OK;
 }
 
@@ -46,22 +65,10 @@ static void block_free(const gr_loader *l, void *block)
 
 static gr_status make_slot(gr_loader *l, gr_loader_slot *s)
 {
-    size_t n_bytes = 0, at = 0, n_max = (size_t)l->c.source->max_batch;
+    size_t n_bytes = 0, n_max = (size_t)l->c.source->max_batch;
 
-    for (int f = 0; f < l->c.n_fields; f++) {
-        size_t bytes;
-
-        GR_TRY(field_bytes(&l->c, f, &bytes));
-        GR_TRY(gr_size_add(&n_bytes, n_bytes, bytes));
-    }
-    GR_TRY(block_alloc(l, n_bytes + FIELD_ALIGN, &s->block));
-    for (int f = 0; f < l->c.n_fields; f++) {
-        size_t bytes;
-
-        GR_TRY(field_bytes(&l->c, f, &bytes));
-        s->out.mem[f] = (char *)s->block + at;
-        at += bytes;
-    }
+    GR_TRY(slot_bytes(l, &n_bytes));
+    GR_TRY(block_alloc(l, n_bytes, &s->block));
     s->index = gr_calloc(n_max + 1, sizeof(*s->index));
     s->failed = gr_calloc(n_max + 1, sizeof(*s->failed));
     s->skipped = gr_calloc(n_max + 1, sizeof(*s->skipped));
@@ -281,11 +288,9 @@ static void drop_failed(const gr_loader *l, gr_loader_slot *s)
         if (s->failed[i])
             continue;
         for (int f = 0; f < l->c.n_fields && n < i; f++) {
-            size_t bytes = l->c.fields[f].bytes;
+            size_t bytes = gr_loader_bytes(l, f, s->out.size);
             char *mem = s->out.mem[f];
 
-            if (l->c.fields[f].by_length)
-                bytes *= (size_t)s->out.length;
             memcpy(mem + (size_t)n * bytes, mem + (size_t)i * bytes, bytes);
         }
         s->index[n++] = s->index[i];

@@ -32,25 +32,27 @@ extern "C" {
 
 typedef struct gr_load_item {
     int64_t epoch, index;
-    int64_t length; /* what the batch is padded to; 1 where nothing is padded */
-    int worker;     /* who loads: 0 .. n_workers - 1; 0 when the caller does */
+    int size;   /* which of the source's sizes the batch is padded to; 0 where nothing is padded */
+    int worker; /* who loads: 0 .. n_workers - 1; 0 when the caller does */
 } gr_load_item;
 
 /* Writes sample item->index to mem[i] of each field i, all bytes of it. What it writes depends
- * on `arg`, epoch, index and length alone: never on the worker. Fails with a message that
+ * on `arg`, epoch, index and size alone: never on the worker. Fails with a message that
  * says what (which file); the loader adds the index. */
 typedef gr_status gr_load_fn(void *arg, const gr_load_item *item, void *const *mem);
 
 /* What happens to a sample that does not load (P42). It is never left as zeros. */
 typedef enum gr_load_policy {
     GR_LOAD_FAIL,    /* gr_loader_next() fails with the message */
-    GR_LOAD_REPLACE, /* the next one of the epoch's order that loads takes its place: training */
+    GR_LOAD_REPLACE, /* the next one of the epoch's order that loads, and fits, takes its place:
+                        training */
     GR_LOAD_DROP,    /* the batch is shorter by it, possibly empty: validation, predict */
 } gr_load_policy;
 
 typedef struct gr_loader_field {
-    size_t bytes;   /* of one sample, or of one sample at length 1 */
-    bool by_length; /* a sample has `bytes` x the batch's length */
+    size_t bytes; /* of one sample */
+    const size_t
+        *by_size; /* borrowed: instead, of one sample at each of the source's sizes; NULL */
 } gr_loader_field;
 
 typedef struct gr_loader_config {
@@ -77,7 +79,8 @@ typedef struct gr_loader_config {
 typedef struct gr_loaded {
     int64_t epoch, number;           /* batch `number` of `epoch` */
     int64_t n;                       /* samples */
-    int64_t length;                  /* they are padded to */
+    int64_t n_all;                   /* of orders for training: samples of all ranks' batches */
+    int size;                        /* which of the source's sizes they are padded to */
     const int64_t *index;            /* of the n samples that are in it */
     void *mem[GR_LOADER_MAX_FIELDS]; /* n samples of each field, one after the other */
     int64_t n_skipped;               /* samples that did not load */

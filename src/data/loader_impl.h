@@ -80,6 +80,16 @@ struct gr_loader {
 bool gr_loader_work(gr_loader *l, int worker); /* false: nothing to do */
 bool gr_loader_is_done(const gr_loader_slot *s);
 
+/* Bytes of one sample of a field in batches of size k. */
+static inline size_t gr_loader_bytes(const gr_loader *l, int field, int64_t k)
+{
+    const gr_loader_field *f = &l->c.fields[field];
+
+    return f->by_size ? f->by_size[k] : f->bytes;
+}
+
+#define GR_LOADER_ALIGN ((size_t)256) /* of each field of a batch */
+
 /* `cancel` is read without the lock. Built-ins, since headers here are C++ too. */
 static inline bool gr_loader_cancelled(const gr_loader *l)
 {

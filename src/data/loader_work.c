@@ -5,6 +5,7 @@
 #include "data/loader_impl.h"
 
 #include "base/clock.h"
+#include "base/size.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -65,17 +66,31 @@ static gr_status open_epoch(gr_loader *l)
     return GR_OK;
 }
 
+/* Where the fields of n samples of size k lie. */
+static void place_fields(const gr_loader *l, gr_loader_slot *s, int64_t n, int k)
+{
+    size_t at = 0;
+
+    for (int f = 0; f < l->c.n_fields; f++) {
+        s->out.mem[f] = (char *)s->block + at;
+        at += gr_round_up((size_t)n * gr_loader_bytes(l, f, k), GR_LOADER_ALIGN);
+    }
+}
+
 /* The batch at_batch of the current epoch goes into `s`. */
 static void fill_slot(gr_loader *l, gr_loader_slot *s)
 {
     const gr_order *o = &l->current->order;
+    const gr_order_source *source = l->c.source;
     int64_t b = l->at_batch, n = o->first[b + 1] - o->first[b];
 
-    GR_BUG_IF(n > l->c.source->max_batch || n * o->length[b] > l->c.source->max_tokens);
+    GR_BUG_IF(n > (source->sizes ? source->max_of[o->size[b]] : source->max_batch));
+    place_fields(l, s, n, (int)o->size[b]);
     s->out.epoch = l->at_epoch;
     s->out.number = b;
     s->out.n = n;
-    s->out.length = o->length[b];
+    s->out.n_all = o->n_all[b];
+    s->out.size = (int)o->size[b];
     s->out.n_skipped = 0;
     s->epoch = l->current;
     s->epoch->n_users++;
@@ -155,17 +170,12 @@ static gr_status load_one(gr_loader *l, const stretch *w, int64_t i, int64_t ind
 {
     gr_loader_slot *s = w->slot;
     gr_load_item item = {
-        .epoch = s->out.epoch, .index = index, .length = s->out.length, .worker = w->worker
+        .epoch = s->out.epoch, .index = index, .size = s->out.size, .worker = w->worker
     };
     void *mem[GR_LOADER_MAX_FIELDS] = { 0 };
 
-    for (int f = 0; f < l->c.n_fields; f++) {
-        size_t bytes = l->c.fields[f].bytes;
-
-        if (l->c.fields[f].by_length)
-            bytes *= (size_t)s->out.length;
-        mem[f] = (char *)s->out.mem[f] + (size_t)i * bytes;
-    }
+    for (int f = 0; f < l->c.n_fields; f++)
+        mem[f] = (char *)s->out.mem[f] + (size_t)i * gr_loader_bytes(l, f, s->out.size);
     s->index[i] = index;
     return gr_wrap(l->c.load(l->c.load_arg, &item, mem), "%s sample %" PRId64, l->c.what, index);
 }
@@ -183,10 +193,11 @@ static void note_failure(stretch *w, int64_t i, gr_status st)
 }
 
 /* Nothing of the order loads: the first failure is told, and that it is not the only one. */
-static void note_hopeless(stretch *w, int64_t n_samples)
+static void note_hopeless(stretch *w, int64_t n_samples, bool by_size)
 {
     gr_status st =
-        gr_wrap(gr_error_raise(&w->notes.error[0]), "none of %" PRId64 " samples loads", n_samples);
+        gr_wrap(gr_error_raise(&w->notes.error[0]), "none of %" PRId64 " samples%s loads",
+                n_samples, by_size ? " that fits into this batch" : "");
 
     gr_error_take(&w->notes.error[0], st);
 }
@@ -196,14 +207,19 @@ static void note_hopeless(stretch *w, int64_t n_samples)
 static bool replace(gr_loader *l, stretch *w, int64_t i)
 {
     const gr_order *o = &w->slot->epoch->order;
+    const gr_sizes *sizes = l->c.source->sizes;
 
     for (int64_t k = 1; k < o->n_samples; k++) {
+        int64_t index = o->index[(w->slot->first + i + k) % o->n_samples];
+
         if (gr_loader_cancelled(l))
             return true; /* nobody will look at it */
-        if (load_one(l, w, i, o->index[(w->slot->first + i + k) % o->n_samples]) == GR_OK)
+        if (sizes && !gr_sizes_holds(sizes, w->slot->out.size, index))
+            continue;
+        if (load_one(l, w, i, index) == GR_OK)
             return true;
     }
-    note_hopeless(w, o->n_samples);
+    note_hopeless(w, o->n_samples, sizes != NULL);
     return false;
 }
 

@@ -8,7 +8,8 @@ void gr_order_fini(gr_order *o)
 {
     gr_free(o->index);
     gr_free(o->first);
-    gr_free(o->length);
+    gr_free(o->size);
+    gr_free(o->n_all);
     *o = (gr_order){ 0 };
 }
 
@@ -30,19 +31,23 @@ gr_status gr_order_reserve(gr_order *o, int64_t n_samples, int64_t n_batches)
     if (n_batches >= o->cap_batches) {
         o->cap_batches = 0;
         GR_TRY(renew(&o->first, n_batches + 1));
-        GR_TRY(renew(&o->length, n_batches + 1));
+        GR_TRY(renew(&o->size, n_batches + 1));
+        GR_TRY(renew(&o->n_all, n_batches + 1));
         o->cap_batches = n_batches + 1;
     }
     return GR_OK;
 }
 
-void gr_order_cut(gr_order *o, int64_t n_samples, int64_t batch_size)
+void gr_order_cut(gr_order *o, int64_t n_samples, int64_t batch_size, int n_ranks)
 {
     o->n_samples = n_samples;
     o->n_batches = (n_samples + batch_size - 1) / batch_size;
     for (int64_t b = 0; b < o->n_batches; b++) {
+        int64_t left = n_samples - b * batch_size;
+
         o->first[b] = b * batch_size;
-        o->length[b] = 1;
+        o->size[b] = 0;
+        o->n_all[b] = (left < batch_size ? left : batch_size) * n_ranks;
     }
     o->first[o->n_batches] = n_samples;
 }
@@ -51,4 +56,9 @@ void gr_order_source_destroy(gr_order_source *s)
 {
     if (s)
         s->ops->destroy(s);
+}
+
+gr_status gr_order_shapes(const gr_order_source *s, gr_order_shape_fn *fn, void *arg)
+{
+    return s->n_batches > 0 ? s->ops->shapes(s, fn, arg) : GR_OK;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "data/sizes.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,24 +23,30 @@ extern "C" {
  * other epochs. Starts as { 0 }. */
 typedef struct gr_order {
     int64_t n_samples, n_batches;
-    int64_t *index;  /* n_samples */
-    int64_t *first;  /* n_batches + 1 */
-    int64_t *length; /* n_batches: what samples are padded to; 1 where nothing is padded */
+    int64_t *index; /* n_samples */
+    int64_t *first; /* n_batches + 1 */
+    int64_t *size;  /* n_batches: which size samples are padded to; 0 where nothing is padded */
+    int64_t *n_all; /* n_batches, of orders for training: samples of all ranks in this batch */
     int64_t cap_samples, cap_batches;
 } gr_order;
 
 void gr_order_fini(gr_order *o);
 /* Room for as many; the contents are lost. */
 gr_status gr_order_reserve(gr_order *o, int64_t n_samples, int64_t n_batches) GR_MUST_CHECK;
-/* Cuts n_samples, for which there is room, into batches; the last one may be short. */
-void gr_order_cut(gr_order *o, int64_t n_samples, int64_t batch_size);
+/* Cuts n_samples, for which there is room, into batches; the last one may be short. Every rank
+ * has as many. */
+void gr_order_cut(gr_order *o, int64_t n_samples, int64_t batch_size, int n_ranks);
 
 typedef struct gr_order_source gr_order_source;
+
+/* Is told of n samples of size k. */
+typedef gr_status gr_order_shape_fn(void *arg, int64_t n, int k);
 
 typedef struct gr_order_source_ops {
     const char *name;
     /* Writes out `epoch`. One thread at a time. */
     gr_status (*fill)(gr_order_source *s, int64_t epoch, gr_order *out);
+    gr_status (*shapes)(const gr_order_source *s, gr_order_shape_fn *fn, void *arg);
     void (*destroy)(gr_order_source *s);
 } gr_order_source_ops;
 
@@ -47,11 +54,18 @@ typedef struct gr_order_source_ops {
  * for training n_batches is equal on all ranks, whatever the data (P3). */
 struct gr_order_source {
     const gr_order_source_ops *ops;
-    int64_t n_samples; /* at most; less only with buckets */
+    int64_t n_samples; /* at most; less only with buckets for training */
     int64_t n_batches;
-    int64_t max_batch;  /* samples in the largest batch */
-    int64_t max_tokens; /* samples x length in the largest batch */
+    int64_t fewest;        /* batches that every rank has */
+    int64_t max_batch;     /* samples in the largest batch, */
+    int64_t last_batch;    /* and in the last one, if all others have max_batch; else 0 */
+    const gr_sizes *sizes; /* borrowed: what batches are padded to; NULL: samples are of one size */
+    int64_t *max_of;       /* owned: of each size, samples in the largest batch; NULL without */
 };
+
+/* Calls back for each shape that batches of this rank can have in any epoch; the larger ones of a
+ * size come first. */
+gr_status gr_order_shapes(const gr_order_source *s, gr_order_shape_fn *fn, void *arg) GR_MUST_CHECK;
 
 void gr_order_source_destroy(gr_order_source *s); /* NULL is fine */
 
@@ -90,17 +104,21 @@ typedef struct gr_weighted_config {
 } gr_weighted_config;
 gr_status gr_order_weighted(gr_order_source **out, const gr_weighted_config *config) GR_MUST_CHECK;
 
-/* Samples of like length together, and as many as a budget of padded tokens holds (P21). Each
+/* Batches of another source, which is taken over (after a failure too), padded to the first size
+ * that holds all of their samples: one of them must hold any batch (gr_sizes_limits.whole). */
+gr_status gr_order_padded(gr_order_source **out, gr_order_source *of,
+                          const gr_sizes *sizes) GR_MUST_CHECK;
+
+/* Samples of one size together, and as many as a budget of padded tokens holds (P21). Each
  * sample once an epoch over all ranks; other batches in every epoch, but as many, and as many on
  * every rank (only if all batches are single samples, some of these come twice for that). */
 typedef struct gr_bucket_config {
-    const int64_t *lengths; /* of the samples; read during the call only */
-    int64_t n_samples;
-    int64_t max_tokens; /* samples x padded length of a batch is never more */
-    int64_t max_batch;  /* samples of a batch; 0: what the budget allows */
-    int64_t round_to;   /* padded lengths are multiples of it, up to the budget; 0: 64 */
+    const gr_sizes *sizes; /* of the samples; borrowed */
+    int64_t max_tokens;    /* samples x tokens of a batch are never more; 0: any */
+    int64_t max_batch;     /* samples of a batch; 0: what the budget allows */
+    int64_t multiple;      /* batches of an epoch on each rank are a multiple of it; 0: 1 */
     uint64_t seed;
-    bool exact; /* for validation: in rising length, and ranks may differ by a batch */
+    bool exact; /* for validation: by rising tokens, and ranks may differ by a batch */
     gr_rank rank;
 } gr_bucket_config;
 gr_status gr_order_bucketed(gr_order_source **out, const gr_bucket_config *config) GR_MUST_CHECK;

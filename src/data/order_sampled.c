@@ -35,8 +35,15 @@ static void set_counts(gr_order_source *s, int64_t count, gr_batch_cut cut)
     if (cut.drop_last)
         s->n_batches = count / cut.batch_size;
     s->n_samples = cut.drop_last ? s->n_batches * cut.batch_size : count;
+    s->fewest = s->n_batches;
     s->max_batch = cut.batch_size < count ? cut.batch_size : count;
-    s->max_tokens = s->max_batch;
+    s->last_batch = s->n_samples - (s->n_batches - 1) * s->max_batch;
+}
+
+static gr_status plain_shapes(const gr_order_source *s, gr_order_shape_fn *fn, void *arg)
+{
+    GR_TRY(fn(arg, s->max_batch, 0));
+    return s->last_batch < s->max_batch ? fn(arg, s->last_batch, 0) : GR_OK;
 }
 
 /* ---- shuffled ---- */
@@ -44,6 +51,7 @@ static void set_counts(gr_order_source *s, int64_t count, gr_batch_cut cut)
 typedef struct shuffled {
     gr_order_source base;
     gr_sampler *sampler; /* owned */
+    int n_ranks;
     gr_batch_cut cut;
 } shuffled;
 
@@ -55,7 +63,7 @@ static gr_status shuffled_fill(gr_order_source *base, int64_t epoch, gr_order *o
     gr_sampler_set_epoch(s->sampler, epoch);
     for (int64_t i = 0; i < base->n_samples; i++)
         out->index[i] = gr_sampler_at(s->sampler, i);
-    gr_order_cut(out, base->n_samples, s->cut.batch_size);
+    gr_order_cut(out, base->n_samples, s->cut.batch_size, s->n_ranks);
     return GR_OK;
 }
 
@@ -68,6 +76,7 @@ static void shuffled_destroy(gr_order_source *base)
 static const gr_order_source_ops shuffled_ops = {
     .name = "shuffled",
     .fill = shuffled_fill,
+    .shapes = plain_shapes,
     .destroy = shuffled_destroy,
 };
 
@@ -83,6 +92,7 @@ gr_status gr_order_shuffled(gr_order_source **out, const gr_sampler_config *conf
         return GR_ERR_NOMEM;
     s->base.ops = &shuffled_ops;
     s->cut = cut;
+    s->n_ranks = config->n_ranks;
     st = gr_sampler_create(&s->sampler, config);
     if (st != GR_OK) {
         shuffled_destroy(&s->base);
@@ -109,7 +119,7 @@ static gr_status exact_fill(gr_order_source *base, int64_t epoch, gr_order *out)
     GR_TRY(gr_order_reserve(out, base->n_samples, base->n_batches));
     for (int64_t i = 0; i < base->n_samples; i++)
         out->index[i] = s->rank.rank + i * s->rank.n_ranks;
-    gr_order_cut(out, base->n_samples, s->batch_size);
+    gr_order_cut(out, base->n_samples, s->batch_size, 1);
     return GR_OK;
 }
 
@@ -121,6 +131,7 @@ static void exact_destroy(gr_order_source *base)
 static const gr_order_source_ops exact_ops = {
     .name = "exact",
     .fill = exact_fill,
+    .shapes = plain_shapes,
     .destroy = exact_destroy,
 };
 
@@ -142,6 +153,8 @@ gr_status gr_order_exact(gr_order_source **out, int64_t n_samples, gr_rank rank,
     s->rank = rank;
     s->batch_size = batch_size;
     set_counts(&s->base, count, cut);
+    /* The last rank has the fewest samples. */
+    s->base.fewest = (n_samples / rank.n_ranks + batch_size - 1) / batch_size;
     *out = &s->base;
     return GR_OK;
 }
@@ -166,7 +179,7 @@ static gr_status weighted_fill(gr_order_source *base, int64_t epoch, gr_order *o
                              (size_t)s->c.n_samples));
     for (int64_t i = 0; i < base->n_samples; i++)
         out->index[i] = s->draws[(i * s->c.rank.n_ranks + s->c.rank.rank) % s->c.n_draws];
-    gr_order_cut(out, base->n_samples, s->c.cut.batch_size);
+    gr_order_cut(out, base->n_samples, s->c.cut.batch_size, s->c.rank.n_ranks);
     return GR_OK;
 }
 
@@ -182,6 +195,7 @@ static void weighted_destroy(gr_order_source *base)
 static const gr_order_source_ops weighted_ops = {
     .name = "weighted",
     .fill = weighted_fill,
+    .shapes = plain_shapes,
     .destroy = weighted_destroy,
 };
 

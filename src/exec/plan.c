@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "exec/plan_private.h"
 #include "exec/schedule.h"
+#include "exec/tune.h"
 
 static const char *site_of(const gr_node *n)
 {
@@ -20,21 +21,16 @@ gr_status gr_plan_wrap(gr_status st, const gr_node *n)
 
 /* ---- kernels ---- */
 
-static const gr_kernel *pick(const gr_plan_config *c, const gr_node *n)
-{
-    const char *name = c->choose ? c->choose(c->choose_arg, n) : NULL;
-    const gr_kernel *k = name ? gr_kernel_named(c->kernels, n, name) : NULL;
-
-    return k ? k : gr_kernel_pick(c->kernels, n, c->only);
-}
-
 static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
 {
     const gr_node *n = p->order[place];
     gr_entry *e = &p->entries[p->n_entries];
     gr_prepare prep = { .node = n,
                         .n_threads = c->n_threads > 0 ? c->n_threads : 1,
-                        .device = c->device };
+                        .device = c->device,
+                        .sets = c->kernels,
+                        .only = c->only,
+                        .work_limit = c->work_limit };
 
     e->place = place;
     e->has_effect = n->op->has_effect;
@@ -45,15 +41,29 @@ static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
     if (!e->src || !e->out)
         return GR_ERR_NOMEM;
     e->launch = (gr_launch){ .node = n, .src = e->src, .out = e->out };
-    e->kernel = pick(c, n);
-    if (!e->kernel)
-        return GR_ERR_ARG;
+    GR_TRY(gr_kernel_ready(&e->ready, &prep, c->choose ? c->choose(c->choose_arg, n) : NULL));
     p->n_entries++; /* from here on gr_plan_destroy() sees it */
-    if (!e->kernel->prepare)
+    e->launch.data = e->ready.data;
+    return GR_OK;
+}
+
+/* Room for whatever measuring the node may choose. */
+static gr_status reserve(gr_plan *p, const gr_plan_config *c, const gr_node *n, size_t *work_bytes)
+{
+    gr_tune t = { .device = c->device,
+                  .kernels = c->kernels,
+                  .n_threads = c->n_threads,
+                  .work_limit = c->work_limit };
+    size_t most, all;
+
+    if (!c->reserve || !n->op->tunes)
         return GR_OK;
-    GR_TRY(e->kernel->prepare(&prep));
-    e->launch.data = prep.data;
-    e->is_prepared = true;
+    GR_TRY(gr_tune_reserve(&t, n, &most));
+    all = gr_tune_bytes(n, most);
+    if (most > *work_bytes)
+        *work_bytes = most;
+    if (all > p->tune_bytes)
+        p->tune_bytes = all;
     return GR_OK;
 }
 
@@ -72,9 +82,9 @@ static gr_status make_entries(gr_plan *p, const gr_plan_config *c, size_t *work_
         if (!gr_schedule_runs(c->kernels, p->order[i]))
             continue;
         GR_TRY(gr_plan_wrap(make_entry(p, c, i), p->order[i]));
-        if (e->kernel->workspace)
-            work_bytes[i] = e->kernel->workspace(e->launch.node, e->launch.data);
-        in_place[i] = e->kernel->in_place;
+        work_bytes[i] = e->ready.work_bytes;
+        GR_TRY(gr_plan_wrap(reserve(p, c, p->order[i], &work_bytes[i]), p->order[i]));
+        in_place[i] = e->ready.kernel->in_place;
     }
     return GR_OK;
 }
@@ -161,7 +171,7 @@ static gr_status make_segments(gr_plan *p)
     if (!p->segments)
         return GR_ERR_NOMEM;
     for (int i = 0; i < p->n_entries; i++) {
-        bool can_capture = !p->entries[i].kernel->no_capture;
+        bool can_capture = !p->entries[i].ready.kernel->no_capture;
 
         if (!s || s->can_capture != can_capture) {
             s = &p->segments[p->n_segments++];
@@ -219,19 +229,15 @@ void gr_plan_destroy(gr_plan *p)
     if (!p)
         return;
     gr_plan_drop_recorded(p);
-    for (int i = p->n_entries - 1; i >= 0; i--) {
-        gr_entry *e = &p->entries[i];
-
-        if (e->is_prepared && e->kernel->release)
-            e->kernel->release(e->launch.data);
-    }
+    for (int i = p->n_entries - 1; i >= 0; i--)
+        gr_kernel_end(&p->entries[i].ready);
     gr_arena_destroy(p->arena);
     gr_free(p);
 }
 
 size_t gr_plan_arena_bytes(const gr_plan *p)
 {
-    return p->layout.n_bytes;
+    return p->layout.n_bytes > p->tune_bytes ? p->layout.n_bytes : p->tune_bytes;
 }
 
 const gr_layout *gr_plan_layout(const gr_plan *p)
@@ -298,7 +304,7 @@ void gr_plan_print(const gr_plan *p, gr_text *out)
     for (int i = 0; i < p->graph->n_nodes; i++) {
         bool runs = next < p->n_entries && p->entries[next].place == i;
 
-        print_node(p, i, runs ? p->entries[next].kernel : NULL, out);
+        print_node(p, i, runs ? p->entries[next].ready.kernel : NULL, out);
         next += runs;
     }
     gr_text_addf(out, "arena: %zu bytes; at least %zu are alive at once; %zu without sharing\n",

@@ -22,7 +22,10 @@ typedef struct gr_plan_config {
     const gr_kernel_set *kernels; /* of the device's module; NULL: CPU kernels */
     int n_threads;                /* CPU pool size, for prepare() */
     const char *only;             /* kernel name to force where it exists (tests); or NULL */
-    /* A kernel's name for the node, or NULL to leave it to the list. NULL slot: always so. */
+    size_t work_limit;            /* bytes of workspace for kernels that can use more; 0: usual */
+    bool reserve; /* room for measuring kernels, and for whatever is chosen by that (tune.h) */
+    /* "kernel" or "kernel:variant" for the node, or NULL to leave it to the list. NULL slot:
+     * always so. */
     const char *(*choose)(void *arg, const gr_node *n);
     void *choose_arg;
 } gr_plan_config;
@@ -38,7 +41,7 @@ typedef struct gr_bases {
 typedef struct gr_run {
     void *const *inputs; /* device addresses, one per "input" node in graph order */
     gr_pool *pool;
-    /* Called between nodes on a host device, to move collectives on; or NULL. */
+    /* Called between nodes where the device can poll, to move collectives on; or NULL. */
     gr_status (*poll)(void *arg);
     void *poll_arg;
 } gr_run;
@@ -66,9 +69,9 @@ gr_status gr_plan_bind(gr_plan *p, const gr_bases *b) GR_MUST_CHECK;
 gr_status gr_plan_run(gr_plan *p, const gr_run *r) GR_MUST_CHECK;
 
 /*
- * GR_ERR_ARG with operator, site and index when `f` is set. gr_plan_run() asks on host
- * devices; for others call it once the device was waited for. Whoever owns the fault
- * clears it: until then every run fails.
+ * GR_ERR_ARG with operator, site and index when `f` is set. gr_plan_run() asks on
+ * devices that run at once; for others call it once the device was waited for. Whoever owns the
+ * fault clears it: until then every run fails.
  */
 gr_status gr_plan_check_fault(const gr_plan *p, const gr_fault *f) GR_MUST_CHECK;
 

@@ -22,12 +22,11 @@ extern "C" {
 
 /* One node that runs. */
 typedef struct gr_entry {
-    const gr_kernel *kernel;
+    gr_ready ready;
     gr_launch launch; /* its src and out are the arrays below */
     void **src, **out;
-    int place;        /* of the node in the order */
-    bool is_prepared; /* launch.data is ours to release */
-    bool has_effect;  /* changes something that outlives the run */
+    int place;       /* of the node in the order */
+    bool has_effect; /* changes something that outlives the run */
 } gr_entry;
 
 /* An input of the graph, and every address that depends on it. */
@@ -53,6 +52,7 @@ struct gr_plan {
     gr_entry *entries;
     int n_entries;
     gr_layout layout;
+    size_t tune_bytes; /* with gr_plan_config.reserve: the arena has at least so much */
     gr_plan_feed *feeds;
     int n_feeds;
     int *feed_of;         /* by id of a root value: its feed; -1: none */

@@ -64,7 +64,7 @@ static void print_rows(const profile_row *row, int n, gr_text *out)
     for (int i = 0; i < n; i++)
         gr_text_addf(out, "%10.1f %5.1f%% %8.1f  %-18s %-12s %%%d (%s)\n", row[i].us,
                      100 * row[i].us / sum, row[i].bytes / row[i].us / 1e3,
-                     row[i].entry->launch.node->op->name, row[i].entry->kernel->name,
+                     row[i].entry->launch.node->op->name, row[i].entry->ready.kernel->name,
                      row[i].entry->launch.node->out[0].id, row[i].entry->launch.node->site);
     gr_text_addf(out, "%10.1f in %d nodes\n", sum, n);
 }

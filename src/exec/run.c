@@ -134,17 +134,17 @@ gr_status gr_plan_place_inputs(gr_plan *p, void *const *inputs)
 
 gr_status gr_plan_run_entries(gr_plan *p, const gr_run *r, int first, int end)
 {
-    bool polls = r->poll && p->device->ops->is_host;
+    bool polls = r->poll && p->device->ops->can_poll;
 
     for (int i = first; i < end; i++) {
         gr_entry *e = &p->entries[i];
         gr_status st;
 
         /* After bad data nothing may change that the caller cannot take back. */
-        if (e->has_effect && p->device->ops->is_host)
+        if (e->has_effect && p->device->ops->runs_at_once)
             GR_TRY(gr_plan_check_fault(p, p->bases.fault));
         e->launch.pool = r->pool;
-        st = e->kernel->run(&e->launch);
+        st = e->ready.kernel->run(&e->launch);
         if (st != GR_OK)
             return gr_plan_wrap(st, e->launch.node);
         if (polls)
@@ -220,7 +220,7 @@ gr_status gr_plan_run(gr_plan *p, const gr_run *r)
     GR_TRY(gr_plan_place_inputs(p, r->inputs));
     GR_TRY(run_all(p, r));
     p->n_runs++;
-    return p->device->ops->is_host ? gr_plan_check_fault(p, p->bases.fault) : GR_OK;
+    return p->device->ops->runs_at_once ? gr_plan_check_fault(p, p->bases.fault) : GR_OK;
 }
 
 /* ---- node by node ---- */

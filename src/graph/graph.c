@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "graph/fusion.h"
 #include "graph/op.h"
 
 gr_status gr_graph_create(gr_graph **out, gr_vars *vars, bool training, const gr_named *feeds,
@@ -94,6 +95,8 @@ static gr_status add_value(gr_graph *g, gr_node *n, int index)
 
 static int count_outputs(const gr_build *b)
 {
+    if (b->fusion)
+        return b->fusion->n_ends + b->fusion->n_own_out - 1;
     if (b->op->n_out != GR_ANY_COUNT)
         return b->op->n_out;
     return b->n_out > 0 ? b->n_out : b->n_src - 1;
@@ -108,6 +111,7 @@ static gr_status make_node(gr_graph *g, const gr_build *b, gr_node **out)
         return GR_ERR_NOMEM;
     n->op = b->op;
     n->phase = g->phase;
+    n->fusion = b->fusion;
     n->site = b->site;
     n->block = g->block;
     n->n_src = b->n_src;
@@ -131,6 +135,8 @@ static gr_status make_node(gr_graph *g, const gr_build *b, gr_node **out)
 static gr_status check_counts(const gr_build *b)
 {
     GR_BUG_IF(b->op->n_out == GR_ANY_COUNT && b->n_src < 1);
+    if (b->fusion) /* its own rule counts them */
+        return GR_OK;
     if (b->op->n_src != GR_ANY_COUNT && b->op->n_src != b->n_src)
         return gr_fail(GR_ERR_ARG, "takes %d inputs, got %d", b->op->n_src, b->n_src);
     return GR_OK;
@@ -138,7 +144,7 @@ static gr_status check_counts(const gr_build *b)
 
 static gr_status infer(gr_node *n)
 {
-    GR_TRY(n->op->infer(n));
+    GR_TRY(gr_node_infer(n));
     for (int i = 0; i < n->n_out; i++)
         GR_TRY(gr_shape_check(&n->out[i].shape, n->out[i].dtype));
     return GR_OK;
@@ -192,6 +198,7 @@ static gr_status try_clone(gr_graph *g, const gr_node *n, gr_value *const *src, 
     gr_build b = { .op = n->op, .site = n->site, .src = src, .n_src = n->n_src, .n_out = n->n_out };
     gr_node *made = NULL;
 
+    b.fusion = n->fusion;
     GR_TRY(make_node(g, &b, &made));
     made->attr = n->attr;
     made->block = n->block;
@@ -277,7 +284,7 @@ gr_dtype gr_value_dtype(const gr_value *v)
 
 bool gr_is_training(const gr_graph *g)
 {
-    return g->training;
+    return g->training && g->frozen_depth == 0;
 }
 
 void gr_node_set_source(gr_node *n, int s, gr_value *v)

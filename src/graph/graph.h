@@ -28,6 +28,7 @@ extern "C" {
 
 typedef struct gr_node gr_node;
 typedef struct gr_op gr_op;
+struct gr_fusion;
 
 typedef enum gr_space {
     GR_SPACE_NONE,     /* no memory: order only, the token of a collective */
@@ -66,6 +67,9 @@ struct gr_node {
     gr_value **src;
     gr_value *out;    /* n_out values */
     const void *attr; /* the operator's own; arena-owned, read-only after building */
+    /* Programs that it carries out on load and on its results, and then the layout of sources
+     * and results is that of graph/fusion.h; NULL: none. */
+    const struct gr_fusion *fusion;
     const char *site; /* "file:line" of the builder's caller */
     gr_node **after;  /* must run before this one, beyond the sources */
     int n_after;
@@ -82,9 +86,12 @@ struct gr_graph {
     gr_vars *vars;         /* borrowed: shared by all graphs of a step */
     const gr_named *feeds; /* borrowed during tracing: shapes of the inputs */
     int n_feeds;
-    bool training;
-    bool sync_norm; /* statistics of batch norm are those of all ranks' batches */
-    gr_phase phase; /* of nodes added now */
+    bool training;           /* also in its frozen parts; builders ask gr_is_training() */
+    bool sync_norm;          /* statistics of batch norm are those of all ranks' batches */
+    const char *frozen_site; /* where the frozen part began that is open now; NULL: none is */
+    int frozen_depth;        /* how many of their begins are open */
+    int n_frozen;            /* frozen parts, but for those within another */
+    gr_phase phase;          /* of nodes added now */
 
     gr_node **nodes;
     int n_nodes, cap_nodes;
@@ -108,6 +115,7 @@ struct gr_graph {
     int n_grads;
     const bool *wanted; /* during autodiff: by value id; NULL: everything is */
     int n_wanted;
+    gr_value *vote;    /* of all ranks (op/vote); or NULL */
     gr_value *control; /* gradient norm, factor and skip flag (op/update); or NULL */
 
     gr_status status; /* the first failure, with its message */
@@ -129,6 +137,7 @@ typedef struct gr_build {
     int n_out; /* of an operator with any count of them; 0: one less than sources */
     const void *attr;
     size_t attr_bytes;
+    const struct gr_fusion *fusion; /* of the graph's arena; NULL: none */
 } gr_build;
 
 /* Adds a node at the end, infers its outputs, and returns it; NULL after a failure,

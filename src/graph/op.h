@@ -3,6 +3,10 @@
  *
  * An operator knows its shape rule, its gradient rule and its kernels. Kernels are
  * tried in order, best first; the last is the plain reference, and it is the law.
+ *
+ * A kernel says no by its table (reject, takes) or, where only the library behind it knows,
+ * in prepare() (gr_decline). Either way the next one is tried, and if none takes the node,
+ * the message has all reasons.
  */
 #ifndef GR_GRAPH_OP_H
 #define GR_GRAPH_OP_H
@@ -16,6 +20,8 @@ extern "C" {
 #endif
 
 typedef struct gr_kernel gr_kernel;
+typedef struct gr_kernel_set gr_kernel_set;
+struct gr_fusion;
 
 /* What mixed precision does with a node. */
 typedef enum gr_amp_class {
@@ -69,12 +75,28 @@ struct gr_op {
     const gr_kernel *kernels;
 };
 
+/* Bytes of workspace that a kernel may ask for where a library offers more for more. It counts
+ * in what a step needs like everything else in the arena. */
+#define GR_WORK_LIMIT ((size_t)32 << 20)
+
+#define GR_WHY_BYTES 160
+
 typedef struct gr_prepare {
     const gr_node *node;
-    int n_threads; /* of the pool it will run on */
-    void *device;  /* gr_device, for kernels of that device's module */
-    void *data;    /* out: owned by the plan, ended by release() */
+    int n_threads;             /* of the pool it will run on */
+    void *device;              /* gr_device, for kernels of that device's module */
+    const gr_kernel_set *sets; /* where the kernel comes from: for those that run others */
+    const char *only;          /* tests: the name of the kernel to force, there too; or NULL */
+    const char *variant;       /* one of variants(); NULL: the kernel's own choice */
+    size_t work_limit;         /* bytes of workspace; 0: GR_WORK_LIMIT */
+    void *data;                /* out: owned by the plan, ended by release() */
+    char why[GR_WHY_BYTES];    /* out: filled by gr_decline() */
 } gr_prepare;
+
+/* For prepare(): this kernel does not take the node after all, and the next one of the list is
+ * to be tried. `return gr_decline(p, "cuDNN has no engine for it")`, after ending what was
+ * made; the status is passed up like a failure's. */
+GR_API gr_status gr_decline(gr_prepare *p, const char *fmt, ...) GR_PRINTF(2, 3);
 
 typedef struct gr_launch {
     const gr_node *node;
@@ -89,10 +111,19 @@ typedef struct gr_launch {
 } gr_launch;
 
 struct gr_kernel {
-    const char *name; /* "avx512", "onednn", "reference" */
+    const char *name; /* "avx512", "onednn", "reference"; without ':' */
     /* NULL when it takes the node, else why not. NULL slot: takes all. */
     const char *(*reject)(const gr_node *n);
-    /* Once per plan; may allocate. NULL slot: nothing to do. */
+    /* Of a node with a fusion (graph/fusion.h), n->fusion == f: NULL when it carries out all of
+     * it, else why not. reject() is asked, too. NULL slot: takes none. */
+    const char *(*takes)(const gr_node *n, const struct gr_fusion *f);
+    /* The ways in which it can run p->node, a line each, best guess first: each the library's
+     * own identity of an algorithm, which is the same in the next process, and never a place
+     * in a list that the library may order otherwise. For measuring, which prepares each.
+     * NULL slot: there is one way. */
+    gr_status (*variants)(const gr_prepare *p, gr_text *out);
+    /* Once per plan; may allocate, and may decline. A variant that it does not know is one to
+     * decline. NULL slot: nothing to do. */
     gr_status (*prepare)(gr_prepare *p);
     /* Bytes of scratch in the arena while it runs. NULL slot: 0. */
     size_t (*workspace)(const gr_node *n, const void *data);
@@ -104,23 +135,52 @@ struct gr_kernel {
     /* May write result 0 over a source of its shape and type. All that it reads of
      * that memory for an element is that element. */
     bool in_place;
-    /* Applies a map program to its result (op/epilogue.h). */
-    bool has_epilogue;
 };
 
 /* Kernels that a device module brings for the operators of these names. */
-typedef struct gr_kernel_set {
+struct gr_kernel_set {
     const char *op; /* NULL ends the array */
     const gr_kernel *kernels;
-} gr_kernel_set;
+};
 
-/* The first kernel that takes the node. `sets` NULL: the operator's own (CPU) list.
- * NULL and a message with every refusal when none does. GR_KERNEL=reference in the
- * environment of tests is not read here: callers skip by name with `only`. */
-const gr_kernel *gr_kernel_pick(const gr_kernel_set *sets, const gr_node *n, const char *only);
-const gr_kernel *gr_kernel_list(const gr_kernel_set *sets, const gr_op *op);
-/* The kernel of that name if it takes the node; NULL if not. */
-const gr_kernel *gr_kernel_named(const gr_kernel_set *sets, const gr_node *n, const char *name);
+/* A kernel that is ready to run a node. */
+typedef struct gr_ready {
+    const gr_kernel *kernel;
+    void *data;
+    size_t work_bytes;
+    bool is_prepared; /* data is ours to release */
+} gr_ready;
+
+/*
+ * The first kernel that takes p->node and can be prepared: `choice` ("kernel" or
+ * "kernel:variant") if there is one and it can, then those of the list, then, with a fusion,
+ * what runs it piece by piece. p->sets NULL: the operator's own (CPU) list. With p->only the
+ * kernel of that name and then the last of the list, which takes everything, so that a test
+ * can force one. GR_ERR_ARG and every refusal when there is none; p->data, p->variant and
+ * p->why are not used.
+ */
+GR_API gr_status gr_kernel_ready(gr_ready *out, const gr_prepare *p,
+                                 const char *choice) GR_MUST_CHECK;
+/* The same with this kernel and variant (NULL: its own choice) alone. *declined, where not
+ * NULL, says that the failure is none: the kernel declined, and the message has the reason. */
+GR_API gr_status gr_kernel_ready_one(gr_ready *out, const gr_prepare *p, const gr_kernel *k,
+                                     const char *variant, bool *declined) GR_MUST_CHECK;
+/* The same with "kernel" or "kernel:variant"; one that is not there is declined, too. */
+GR_API gr_status gr_kernel_ready_choice(gr_ready *out, const gr_prepare *p, const char *choice,
+                                        bool *declined) GR_MUST_CHECK;
+/* NULL-safe ends: a gr_ready of zeros is fine. */
+GR_API void gr_kernel_end(gr_ready *r);
+
+/* Why the kernel does not take the node, by its table alone; NULL: it does. */
+GR_API const char *gr_kernel_refusal(const gr_kernel *k, const gr_node *n);
+/* The first kernel that takes the node by its table alone, as gr_kernel_ready() goes through
+ * them; prepare() may still decline. NULL and a message with every refusal when none does. */
+GR_API const gr_kernel *gr_kernel_pick(const gr_kernel_set *sets, const gr_node *n,
+                                       const char *only);
+GR_API const gr_kernel *gr_kernel_list(const gr_kernel_set *sets, const gr_op *op);
+/* Kernel number i that may be asked for the node: those of the list, then what runs a fusion
+ * piece by piece. NULL: there are no more. */
+GR_API const gr_kernel *gr_kernel_at(const gr_kernel_set *sets, const gr_node *n, int i);
 
 extern const gr_op gr_op_input, gr_op_variable;
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/fusion.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -49,8 +50,7 @@ static void print_node(const gr_node *n, gr_text *out)
     for (int i = 0; i < n->n_src; i++)
         gr_text_addf(out, "%s%%%d", i == 0 ? "" : ", ", n->src[i]->id);
     gr_text_add(out, ")");
-    if (n->op->print)
-        n->op->print(n, out);
+    gr_node_print_attr(n, out);
     gr_text_add(out, " :");
     for (int i = 0; i < n->n_out; i++) {
         gr_text_add(out, i == 0 ? " " : ", ");

@@ -18,6 +18,7 @@ typedef struct gr_scalars {
     uint64_t step;  /* updates started before this one */
     uint64_t seed;
     uint64_t sample; /* place of this rank's first sample in the global batch */
+    int32_t stop;    /* what this rank asks the others for (op/vote); 0: nothing */
 } gr_scalars;
 
 /* Where a kernel that cannot return says that data was bad: an index out of range. The

@@ -116,6 +116,16 @@ gr_value *gr_graph_var(gr_graph *g, const char *site, gr_var *var)
     return add_source(g, &gr_op_variable, site, (source_attr){ .var = var });
 }
 
+/* The layout of the state and the optimiser's part of it are made of what trains. */
+static gr_status freeze(const gr_vars *vars, gr_var *v)
+{
+    if (vars->sealed && !v->frozen)
+        return gr_fail(GR_ERR_ARG, "'%s' was trainable in the first plan and cannot be frozen now",
+                       v->name);
+    v->frozen = true;
+    return GR_OK;
+}
+
 static gr_value *find_var(const char *site, gr_graph *g, const gr_var *want)
 {
     gr_var *var;
@@ -127,6 +137,8 @@ static gr_value *find_var(const char *site, gr_graph *g, const gr_var *want)
         return NULL;
     }
     st = gr_vars_get(g->vars, want, &var);
+    if (st == GR_OK && g->frozen_depth > 0 && var->kind == GR_VAR_PARAM)
+        st = freeze(g->vars, var);
     if (st == GR_OK)
         return gr_graph_var(g, site, var);
     gr_graph_stick(g, st == GR_ERR_NOMEM ? st : gr_wrap(st, "%s", site));
@@ -164,11 +176,26 @@ void gr_freeze_at(const char *site, gr_graph *g, gr_value *param)
         return;
     if (!param->var || param->var->kind != GR_VAR_PARAM)
         gr_graph_fail(g, site, "only a parameter can be frozen");
-    else if (g->vars->sealed && !param->var->frozen)
-        gr_graph_fail(g, site, "'%s' was trainable in the first plan and cannot be frozen now",
-                      param->var->name);
-    else
-        param->var->frozen = true;
+    else if (freeze(g->vars, param->var) != GR_OK)
+        gr_graph_stick(g, gr_wrap(GR_ERR_ARG, "%s", site));
+}
+
+void gr_frozen_begin_at(const char *site, gr_graph *g)
+{
+    if (g->status != GR_OK || g->frozen_depth++ > 0)
+        return;
+    g->frozen_site = site;
+    g->n_frozen++;
+}
+
+void gr_frozen_end_at(const char *site, gr_graph *g)
+{
+    if (g->status != GR_OK)
+        return;
+    if (g->frozen_depth == 0)
+        gr_graph_fail(g, site, "a frozen part ends here that was not begun");
+    else if (--g->frozen_depth == 0)
+        g->frozen_site = NULL;
 }
 
 void gr_block_begin_at(const char *site, gr_graph *g, const char *name)

@@ -215,6 +215,11 @@ static gr_status fill_const(const gr_var *v, void *dst, size_t n)
             ((int64_t *)dst)[i] = (int64_t)v->init.a;
         return GR_OK;
     }
+    if (v->dtype == GR_I32) {
+        for (size_t i = 0; i < n; i++)
+            ((int32_t *)dst)[i] = (int32_t)v->init.a;
+        return GR_OK;
+    }
     return gr_fail(GR_ERR_ARG, "variable '%s': no starting values for type %s", v->name,
                    gr_dtype_name(v->dtype));
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "graph/fusion.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -44,7 +45,7 @@ static gr_status infer_again(const check *c, const gr_node *n, gr_value *out)
 
     memcpy(out, n->out, (size_t)n->n_out * sizeof(*out));
     copy.out = out;
-    st = n->op->infer(&copy);
+    st = gr_node_infer(&copy);
     if (st != GR_OK && st != GR_ERR_NOMEM)
         return gr_wrap(st, "after %s: node %u (%s)", c->pass, n->id, n->op->name);
     GR_TRY(st);

@@ -15,6 +15,7 @@
 #define NORM_EPS 1e-6
 #define STD      0.02
 #define CUT      2.0 /* of truncated normals, as a number: 100 deviations */
+#define SLOTS    16  /* rows and columns of places for a condition, whatever the image */
 
 typedef struct net {
     const char *site;
@@ -46,15 +47,15 @@ typedef struct adapt {
 
 static adapt make_adapt(const net *n, const char *block)
 {
-    gr_layer l = { n->site, n->g, gr_name(n->g, "%s.norm.norm", block) };
+    gr_layer l = { n->site, n->g, gr_name(n->g, "%s.adaLN.norm", block) };
     gr_shape shape = gr_value_shape(n->when);
     gr_shape token = GR_SHAPE(shape.dim[0], 1, n->c.width);
     adapt a;
 
     a.weight = gr_layer_param(&l, "weight", GR_SHAPE(n->c.width), NULL, gr_init_const(1));
-    a.scale = linear(n, gr_name(n->g, "%s.norm.scale.1", block), n->when, n->c.width, false);
+    a.scale = linear(n, gr_name(n->g, "%s.adaLN.scale_mlp.1", block), n->when, n->c.width, false);
     a.scale = gr_clamp_at(n->site, n->g, gr_mapk_at(n->site, n->g, "add", a.scale, 1), 0.1, 10);
-    a.shift = linear(n, gr_name(n->g, "%s.norm.shift.1", block), n->when, n->c.width, false);
+    a.shift = linear(n, gr_name(n->g, "%s.adaLN.shift_mlp.1", block), n->when, n->c.width, false);
     a.scale = gr_reshape_at(n->site, n->g, a.scale, token);
     a.shift = gr_reshape_at(n->site, n->g, a.shift, token);
     return a;
@@ -79,9 +80,9 @@ static gr_value *block(const net *n, const char *name, gr_value *x)
     h = gr_attention_packed_at(n->site, n->g, h, &attn);
     h = linear(n, gr_name(n->g, "%s.attn.proj", name), h, n->c.width, false);
     x = gr_map2_at(n->site, n->g, "add", x, h);
-    h = linear(n, gr_name(n->g, "%s.ffn.w12", name), apply(n, &a, x), 2 * n->c.hidden, false);
+    h = linear(n, gr_name(n->g, "%s.mlp.0", name), apply(n, &a, x), 2 * n->c.hidden, false);
     h = gr_swiglu_at(n->site, n->g, h);
-    h = linear(n, gr_name(n->g, "%s.ffn.w3", name), h, n->c.width, false);
+    h = linear(n, gr_name(n->g, "%s.mlp.3", name), h, n->c.width, false);
     x = gr_map2_at(n->site, n->g, "add", x, h);
     gr_block_end_at(n->site, n->g);
     return x;
@@ -111,38 +112,48 @@ gr_value *gr_jit_block_at(const char *site, gr_graph *g, const char *name, gr_va
     return block(&n, name, x);
 }
 
-/* One vector per patch: learned for its row, plus learned for its column. */
-static gr_value *places(const net *n, const char *kind)
-{
-    int64_t side = n->c.size / n->c.patch, d = n->c.width;
-    gr_init start = gr_init_normal(0, STD);
-    gr_value *row = gr_param_at(n->site, n->g, gr_name(n->g, "%s%s_row_embed", n->prefix, kind),
-                                GR_SHAPE(side, d), start);
-    gr_value *col = gr_param_at(n->site, n->g, gr_name(n->g, "%s%s_col_embed", n->prefix, kind),
-                                GR_SHAPE(side, d), start);
+/* The two ways in, by their names. Both have tables of places for `side` rows and columns. */
+typedef struct entry {
+    const char *embed, *rows, *columns;
+    int64_t side;
+} entry;
 
-    row = gr_reshape_at(n->site, n->g, row, GR_SHAPE(side, 1, d));
-    col = gr_reshape_at(n->site, n->g, col, GR_SHAPE(1, side, d));
-    return gr_reshape_at(n->site, n->g, gr_map2_at(n->site, n->g, "add", row, col),
-                         GR_SHAPE(1, side * side, d));
+static gr_value *table(const net *n, const char *name, int64_t side)
+{
+    return gr_param_at(n->site, n->g, gr_name(n->g, "%s%s", n->prefix, name),
+                       GR_SHAPE(1, side, n->c.width), gr_init_normal(0, STD));
 }
 
-/* Without an image, the parameters alone: checkpoints are whole either way. */
-static gr_value *embed(const net *n, const char *kind, gr_value *image)
+/* One vector per place, row by row: learned for its row, plus learned for its column. */
+static gr_value *places(const net *n, const entry *e)
 {
-    const char *name = gr_name(n->g, "%s%s_embed", n->prefix, kind);
-    int64_t k = 3 * n->c.patch * n->c.patch;
+    int64_t d = n->c.width;
+    gr_value *row = table(n, e->rows, e->side), *col = table(n, e->columns, e->side);
+
+    row = gr_reshape_at(n->site, n->g, row, GR_SHAPE(e->side, 1, d));
+    col = gr_reshape_at(n->site, n->g, col, GR_SHAPE(1, e->side, d));
+    return gr_reshape_at(n->site, n->g, gr_map2_at(n->site, n->g, "add", row, col),
+                         GR_SHAPE(1, e->side * e->side, d));
+}
+
+/* Patch i has place i. Without an image, the parameters alone: checkpoints are whole either way. */
+static gr_value *embed(const net *n, const entry *e, gr_value *image)
+{
+    const char *name = gr_name(n->g, "%s%s", n->prefix, e->embed);
+    int64_t k = 3 * n->c.patch * n->c.patch, side = n->c.size / n->c.patch;
     gr_layer l = { n->site, n->g, name };
     gr_value *pos, *x;
 
     if (!image) {
         gr_layer_param(&l, "weight", GR_SHAPE(n->c.width, k), NULL, weight_start());
-        places(n, kind);
+        places(n, e);
         return NULL;
     }
     x = linear(n, name, gr_patchify_at(n->site, n->g, image, n->c.patch, GR_PATCH_CHW), n->c.width,
                true);
-    pos = places(n, kind);
+    pos = places(n, e);
+    if (side != e->side)
+        pos = gr_slice_axis_at(n->site, n->g, pos, 1, 0, side * side);
     return gr_map2_at(n->site, n->g, "add", x, pos);
 }
 
@@ -184,6 +195,12 @@ static bool fits(const net *n, const gr_jit_input *in)
              (in->condition &&
               (!is_image(n, in->condition) || !is_shape(in->condition_mask, 2, b, side * side))))
         gr_graph_fail(n->g, n->site, "JiT: a condition is an image of the same size and its mask");
+    else if (in->condition && side > SLOTS)
+        gr_graph_fail(n->g, n->site,
+                      "JiT: a condition of %" PRId64
+                      " patches, and there are places for %d; larger "
+                      "patches make fewer",
+                      side * side, SLOTS * SLOTS);
     else
         return gr_graph_status(n->g) == GR_OK;
     return false;
@@ -202,7 +219,9 @@ static void fill_usual(gr_jit *c)
 /* Tokens in, and the mask of their keys into n->mask. */
 static gr_value *tokens(net *n, const gr_jit_input *in)
 {
-    gr_value *target = embed(n, "target", in->x), *condition = embed(n, "cond", in->condition);
+    static const entry slots = { "condition_embed", "cond_pos_embed_h", "cond_pos_embed_w", SLOTS };
+    const entry grid = { "patch_embed", "pos_embed_h", "pos_embed_w", n->c.size / n->c.patch };
+    gr_value *target = embed(n, &grid, in->x), *condition = embed(n, &slots, in->condition);
 
     n->mask = in->mask;
     if (!in->condition)
@@ -233,7 +252,7 @@ gr_value *gr_jit_model_at(const char *site, gr_graph *g, const char *name, const
         x = block(&n, gr_name(g, "%sblocks.%lld", n.prefix, (long long)i), x);
     if (in->condition)
         x = gr_slice_axis_at(site, g, x, 1, n_patches, 2 * n_patches);
-    x = linear(&n, gr_name(g, "%sout_proj", n.prefix), x, 3 * n.c.patch * n.c.patch, false);
+    x = linear(&n, gr_name(g, "%soutput_proj", n.prefix), x, 3 * n.c.patch * n.c.patch, false);
     mask = gr_cast_at(site, g, in->mask, gr_value_dtype(x));
     x = gr_map2_at(site, g, "mul", x, gr_unsqueeze_at(site, g, mask, 2));
     return gr_unpatchify_at(site, g, x, gr_value_shape(in->x), GR_PATCH_CHW);

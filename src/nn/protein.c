@@ -1,6 +1,7 @@
 /*
  * Side chains of a protein from its backbone: messages between residues that are near in
- * space, then a transformer decoder that reads fragments and looks at the residues.
+ * space, then a transformer decoder that reads fragments and looks at the residues. Residues that
+ * are padding are no nodes of that network: what a structure gets does not depend on its batch.
  *
  * Backbone atoms are inputs, so nothing before the first layer has a gradient.
  */
@@ -11,6 +12,7 @@
 #include "gradus/random.h"
 #include "nn/layer.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -25,7 +27,8 @@ typedef struct net {
     gr_graph *g;
     const char *prefix;
     gr_protein c;
-    int64_t b, l; /* samples, residues */
+    int64_t b, l;   /* samples, residues */
+    gr_value *mask; /* [b, l], of residues that are there; or NULL: all are */
 } net;
 
 static gr_value *map2(const net *n, const char *fn, gr_value *a, gr_value *b)
@@ -55,19 +58,39 @@ static gr_value *dihedral(const net *n, gr_value *const at[4])
                 gr_map1_at(n->site, n->g, "sign", side));
 }
 
-/* Rows [from, to) along the residues, then row `last`: neighbours, with an end made up. */
-static gr_value *shifted(const net *n, gr_value *a, int64_t from, int64_t to, gr_value *end,
-                         bool in_front)
+static gr_value *row(const net *n, gr_value *a, int64_t i)
 {
-    gr_value *rest = gr_slice_axis_at(n->site, n->g, a, 1, from, to);
-    gr_value *both[2] = { in_front ? end : rest, in_front ? rest : end };
+    return gr_slice_axis_at(n->site, n->g, a, 1, i, i + 1);
+}
+
+/* Along the residues: a of the next one, and in the last row that of `end`. */
+static gr_value *of_next(const net *n, gr_value *a, gr_value *end)
+{
+    gr_value *both[2] = { gr_slice_axis_at(n->site, n->g, a, 1, 1, n->l), row(n, end, n->l - 1) };
 
     return gr_concat_at(n->site, n->g, both, 2, 1);
 }
 
-static gr_value *row(const net *n, gr_value *a, int64_t i)
+static gr_value *of_previous(const net *n, gr_value *a, gr_value *end)
 {
-    return gr_slice_axis_at(n->site, n->g, a, 1, i, i + 1);
+    gr_value *both[2] = { row(n, end, 0), gr_slice_axis_at(n->site, n->g, a, 1, 0, n->l - 1) };
+
+    return gr_concat_at(n->site, n->g, both, 2, 1);
+}
+
+typedef gr_value *neighbour(const net *n, gr_value *a, gr_value *end);
+
+/* a of the neighbour along the chain; at the end of what is there, `end` of the residue itself. */
+static gr_value *beside(const net *n, neighbour *of, gr_value *a, gr_value *end)
+{
+    gr_value *is_there, *none;
+
+    a = of(n, a, end);
+    if (!n->mask)
+        return a;
+    none = gr_fill_at(n->site, n->g, gr_value_dtype(n->mask), GR_SHAPE(n->b, n->l), 0);
+    is_there = gr_reshape_at(n->site, n->g, of(n, n->mask, none), GR_SHAPE(n->b, n->l, 1));
+    return gr_map3_at(n->site, n->g, "where", is_there, a, end);
 }
 
 /* Atom i of every residue, [b, l, 3]. */
@@ -82,11 +105,10 @@ static gr_value *atom(const net *n, gr_value *coords, int64_t i)
 static gr_value *angle_features(const net *n, gr_value *coords)
 {
     gr_value *nitrogen = atom(n, coords, 0), *alpha = atom(n, coords, 1), *c = atom(n, coords, 2);
-    int64_t l = n->l;
-    gr_value *before = shifted(n, c, 0, l - 1, row(n, c, 0), true);
-    gr_value *next_n = shifted(n, nitrogen, 1, l, row(n, nitrogen, l - 1), false);
-    gr_value *omega_n = shifted(n, nitrogen, 1, l, row(n, alpha, l - 1), false);
-    gr_value *next_a = shifted(n, alpha, 1, l, row(n, alpha, l - 1), false);
+    gr_value *before = beside(n, of_previous, c, c);
+    gr_value *next_n = beside(n, of_next, nitrogen, nitrogen);
+    gr_value *omega_n = beside(n, of_next, nitrogen, alpha);
+    gr_value *next_a = beside(n, of_next, alpha, alpha);
     gr_value *angle[3], *both[2];
 
     angle[0] = dihedral(n, (gr_value *[]){ before, nitrogen, alpha, c });
@@ -100,31 +122,58 @@ static gr_value *angle_features(const net *n, gr_value *coords)
 
 typedef struct edges {
     int64_t k;           /* per residue; edge [i, j] goes from residue i to to[i, j] */
-    gr_value *to;        /* rows of [b * l], [b * l, k] */
+    gr_value *to;        /* rows of [n_rows], [b * l, k] */
+    int64_t n_rows;      /* b * l; with a mask as many more, where what is no edge leads */
     gr_value *features;  /* [b * l, k, 35] */
     gr_value *in_degree; /* f32 [b * l, 1] */
 } edges;
 
+/* What arrives at each residue along the edges. */
+static gr_value *gathered(const net *n, const edges *e, gr_value *x)
+{
+    int64_t n_nodes = n->b * n->l;
+
+    x = gr_scatter_add_at(n->site, n->g, x, e->to, e->n_rows);
+    return e->n_rows == n_nodes ? x : gr_slice_axis_at(n->site, n->g, x, 0, 0, n_nodes);
+}
+
+/* Where a residue has fewer than k others, the rest of `near` names itself, infinitely far away:
+ * that is no edge. Each residue has a row of its own for these, so that none gets many. */
+static void set_ends(const net *n, gr_value *near, gr_value *distance, edges *e)
+{
+    int64_t n_nodes = n->b * n->l;
+    gr_value *none;
+
+    e->to = near;
+    e->n_rows = n_nodes;
+    if (!n->mask)
+        return;
+    none = gr_mapk_at(n->site, n->g, "gt", distance, (double)FLT_MAX);
+    none = gr_reshape_at(n->site, n->g, none, GR_SHAPE(n_nodes, e->k));
+    none = gr_cast_at(n->site, n->g, none, gr_value_dtype(near));
+    e->to = map2(n, "add", near, gr_mapk_at(n->site, n->g, "mul", none, (double)n_nodes));
+    e->n_rows = 2 * n_nodes;
+}
+
 /* Edges go from a residue to each of its nearest: who is near many hears from many. */
 static edges make_edges(const net *n, gr_value *coords)
 {
-    gr_value *alpha = atom(n, coords, 1), *points, *step, *both[2];
+    gr_value *alpha = atom(n, coords, 1), *points, *near, *distance, *step, *both[2];
     int64_t k = n->c.neighbours < n->l - 1 ? n->c.neighbours : n->l - 1, n_nodes = n->b * n->l;
     gr_knn_config knn = { .k = k, .in_batch = true };
     gr_rbf_config rbf = { .n = N_RBF, .to = RBF_TO, .width = RBF_TO / N_RBF, .factor = 0.5 };
     edges e = { .k = k };
 
-    e.to = gr_reshape_at(n->site, n->g, gr_knn_at(n->site, n->g, alpha, NULL, knn, NULL),
-                         GR_SHAPE(n_nodes, k));
+    near = gr_knn_at(n->site, n->g, alpha, n->mask, knn, &distance);
+    near = gr_reshape_at(n->site, n->g, near, GR_SHAPE(n_nodes, k));
     points = gr_reshape_at(n->site, n->g, alpha, GR_SHAPE(n_nodes, 3));
-    step = map2(n, "sub", gr_gather_at(n->site, n->g, points, e.to),
+    step = map2(n, "sub", gr_gather_at(n->site, n->g, points, near),
                 gr_reshape_at(n->site, n->g, points, GR_SHAPE(n_nodes, 1, 3)));
     both[0] = gr_rbf_at(n->site, n->g, gr_norm_at(n->site, n->g, step, false), rbf);
     both[1] = unit(n, step);
     e.features = gr_concat_at(n->site, n->g, both, 2, 2);
-    e.in_degree = gr_scatter_add_at(n->site, n->g,
-                                    gr_fill_at(n->site, n->g, GR_F32, GR_SHAPE(n_nodes, k, 1), 1),
-                                    e.to, n_nodes);
+    set_ends(n, near, distance, &e);
+    e.in_degree = gathered(n, &e, gr_fill_at(n->site, n->g, GR_F32, GR_SHAPE(n_nodes, k, 1), 1));
     return e;
 }
 
@@ -168,7 +217,7 @@ static gr_value *messages(const net *n, const char *name, gr_value *h, const edg
     x = gr_reshape_at(n->site, n->g, x, GR_SHAPE(n_nodes, 1, d));
     x = map2(n, "add", gr_matmul_at(n->site, n->g, e->features, part[1], false, true), x);
     x = norm_relu_drop(n, gr_name(n->g, "%s.1", name), x);
-    x = gr_scatter_add_at(n->site, n->g, x, e->to, n_nodes);
+    x = gathered(n, e, x);
     last = linear_weights(n, gr_name(n->g, "%s.4", name), d);
     x = gr_matmul_at(n->site, n->g, x, last.w, false, true);
     return map2(n, "add", x, map2(n, "mul", e->in_degree, last.b));
@@ -181,16 +230,17 @@ static gr_value *update(const net *n, const char *name, gr_value *x)
     return gr_linear_at(n->site, n->g, gr_name(n->g, "%s.4", name), x, n->c.width, NULL);
 }
 
-static gr_value *message_layer(const net *n, const char *name, gr_value *h, const edges *e)
+static gr_value *message_layer(const net *n, int64_t i, gr_value *h, const edges *e)
 {
+    const char *name = gr_name(n->g, "%sencoder.gnn_layers.%" PRId64, n->prefix, i);
+    const char *norm = gr_name(n->g, "%sencoder.layer_norms.%" PRId64, n->prefix, i);
     gr_value *both[2] = { h, NULL }, *x;
 
     gr_block_begin_at(n->site, n->g, name);
-    both[1] = messages(n, gr_name(n->g, "%s.message_mlp", name), h, e);
+    both[1] = messages(n, gr_name(n->g, "%s.msg_mlp", name), h, e);
     x = gr_concat_at(n->site, n->g, both, 2, 1);
     x = update(n, gr_name(n->g, "%s.update_mlp", name), x);
-    x = gr_layer_norm_layer_at(n->site, n->g, gr_name(n->g, "%s.norm", name), map2(n, "add", h, x),
-                               0);
+    x = gr_layer_norm_layer_at(n->site, n->g, norm, map2(n, "add", x, h), 0);
     gr_block_end_at(n->site, n->g);
     return x;
 }
@@ -198,7 +248,7 @@ static gr_value *message_layer(const net *n, const char *name, gr_value *h, cons
 /* What the kind of a residue adds to its start; h if nothing is known. */
 static gr_value *add_constants(const net *n, gr_value *h, gr_value *constants)
 {
-    const char *name = gr_name(n->g, "%sencoder.residue_proj", n->prefix);
+    const char *name = gr_name(n->g, "%sencoder.physicochemical_proj", n->prefix);
     gr_value *x;
 
     if (!constants)
@@ -213,13 +263,13 @@ static gr_value *encode(const net *n, const gr_protein_input *in)
     gr_value *h = gr_reshape_at(n->site, n->g, angle_features(n, in->coords),
                                 GR_SHAPE(n->b * n->l, N_FEATURES));
 
-    h = gr_linear_at(n->site, n->g, gr_name(n->g, "%sencoder.dihedral_proj", n->prefix), h, 64,
-                     NULL);
-    h = gr_linear_at(n->site, n->g, gr_name(n->g, "%sencoder.node_embed", n->prefix), h, n->c.width,
+    h = gr_linear_at(n->site, n->g, gr_name(n->g, "%sencoder.dihedral_encoder.proj", n->prefix), h,
+                     64, NULL);
+    h = gr_linear_at(n->site, n->g, gr_name(n->g, "%sencoder.node_proj", n->prefix), h, n->c.width,
                      NULL);
     h = add_constants(n, h, in->constants);
     for (int64_t i = 0; i < n->c.layers && h; i++)
-        h = message_layer(n, gr_name(n->g, "%sencoder.layers.%" PRId64, n->prefix, i), h, &e);
+        h = message_layer(n, i, h, &e);
     return gr_reshape_at(n->site, n->g, h, GR_SHAPE(n->b, n->l, n->c.width));
 }
 
@@ -251,7 +301,7 @@ static gr_value *add_residues(const net *n, gr_value *x, gr_value *memory, gr_va
 static gr_value *pair_bias(const net *n, gr_value *pairs)
 {
     static const int order[4] = { 0, 3, 1, 2 };
-    gr_layer l = { n->site, n->g, gr_name(n->g, "%sdecoder.pair_bias", n->prefix) };
+    gr_layer l = { n->site, n->g, gr_name(n->g, "%sdecoder.spatial_bias.mlp", n->prefix) };
     gr_layer first = gr_layer_inside(&l, "0"), last = gr_layer_inside(&l, "2");
     gr_value *x;
 
@@ -263,7 +313,7 @@ static gr_value *pair_bias(const net *n, gr_value *pairs)
 
 static gr_protein_output decode(const net *n, const gr_protein_input *in, gr_value *memory)
 {
-    gr_layer proj = { n->site, n->g, gr_name(n->g, "%sdecoder.memory_proj", n->prefix) };
+    gr_layer proj = { n->site, n->g, gr_name(n->g, "%sdecoder.encoder_proj", n->prefix) };
     gr_init start = gr_init_normal(0, 0.02);
     gr_transformer_opts o = { .heads = n->c.heads,
                               .activation = GR_ACT_GELU,
@@ -272,9 +322,9 @@ static gr_protein_output decode(const net *n, const gr_protein_input *in, gr_val
                               .key_mask = in->token_mask,
                               .bias = pair_bias(n, in->pairs),
                               .memory_mask = in->mask };
-    gr_value *x =
-        gr_embedding_layer_at(n->site, n->g, gr_name(n->g, "%sdecoder.token_embed", n->prefix),
-                              in->tokens, n->c.n_fragments, n->c.width, &start);
+    gr_value *x = gr_embedding_layer_at(n->site, n->g,
+                                        gr_name(n->g, "%sdecoder.fragment_embedding", n->prefix),
+                                        in->tokens, n->c.n_fragments, n->c.width, &start);
 
     x = map2(n, "add", x,
              gr_sinusoid_at(n->site, n->g, gr_value_shape(in->tokens).dim[1], n->c.width, 10000));
@@ -282,8 +332,10 @@ static gr_protein_output decode(const net *n, const gr_protein_input *in, gr_val
     x = gr_dropout_at(n->site, n->g, add_residues(n, x, memory, in->residues), n->c.dropout);
     for (int64_t i = 0; i < n->c.layers && x; i++)
         x = gr_decoder_layer_at(
-            n->site, n->g, gr_name(n->g, "%sdecoder.layers.%" PRId64, n->prefix, i), x, memory, &o);
-    return (gr_protein_output){ .fragments = head(n, "fragment", x, n->c.n_fragments),
+            n->site, n->g,
+            gr_name(n->g, "%sdecoder.transformer_layers.layers.%" PRId64, n->prefix, i), x, memory,
+            &o);
+    return (gr_protein_output){ .fragments = head(n, "type", x, n->c.n_fragments),
                                 .torsions = head(n, "torsion", x, n->c.n_torsions),
                                 .offsets =
                                     n->c.offsets ? head(n, "offset", x, n->c.n_torsions) : NULL };
@@ -303,7 +355,7 @@ gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char 
                                       const gr_protein_input *in, const gr_protein *config)
 {
     net n = { .site = site, .g = g, .c = config ? *config : (gr_protein){ 0 } };
-    gr_shape coords, tokens;
+    gr_shape coords, tokens, mask;
     char text[2][GR_SHAPE_TEXT];
 
     if (!in) {
@@ -323,6 +375,16 @@ gr_protein_output gr_protein_model_at(const char *site, gr_graph *g, const char 
                       gr_shape_text(&tokens, text[1], sizeof(text[1])));
         return (gr_protein_output){ 0 };
     }
+    mask = gr_value_shape(in->mask);
+    if (in->mask && (mask.n_dims != 2 || mask.dim[0] != n.b || mask.dim[1] != n.l)) {
+        gr_graph_fail(g, site,
+                      "protein model '%s': mask %s of coordinates %s, expected [%" PRId64
+                      ", %" PRId64 "]",
+                      name ? name : "", gr_shape_text(&mask, text[0], sizeof(text[0])),
+                      gr_shape_text(&coords, text[1], sizeof(text[1])), n.b, n.l);
+        return (gr_protein_output){ 0 };
+    }
+    n.mask = in->mask;
     fill_usual(&n.c);
     n.prefix = name && name[0] ? gr_name(g, "%s.", name) : "";
     return decode(&n, in, encode(&n, in));

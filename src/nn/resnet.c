@@ -69,8 +69,8 @@ static gr_value *block(const net *n, const char *name, gr_value *x, const stage 
         y = relu(n, numbered(n, name, 1, y, (convolution){ s->width, 1, first, 1 }));
         y = relu(n, numbered(n, name, 2, y, (convolution){ s->width, 3, second, s->dilation }));
         y = numbered(n, name, 3, y, (convolution){ n_out, 1, 1, 1 });
-    } else {
-        y = relu(n, numbered(n, name, 1, y, (convolution){ s->width, 3, s->stride, s->dilation }));
+    } else { /* the second convolution alone is dilated */
+        y = relu(n, numbered(n, name, 1, y, (convolution){ s->width, 3, s->stride, 1 }));
         y = numbered(n, name, 2, y, (convolution){ s->width, 3, 1, s->dilation });
     }
     if (s->project)
@@ -106,7 +106,7 @@ static gr_value *stage_of(const net *n, int i, int n_blocks, gr_value *x)
             s.dilation = n->c.dilation[i];
         if (i == 3 && n->c.last[0])
             s.dilation = n->c.last[k];
-        s.project = k == 0 && (n->c.project_all || s.stride != 1 || in.dim[3] != n_out);
+        s.project = k == 0 && (s.stride != 1 || in.dim[3] != n_out);
         x = block(n, gr_name(n->g, "%slayer%d.%d", n->name, i + 1, k), x, &s);
         if (!x)
             return NULL;
@@ -134,8 +134,7 @@ gr_resnet gr_resnet_dilated(int depth)
                         .dilation = { 1, 1, 2, 4 },
                         .last = { 4, 8, 16 },
                         .stride_first = true,
-                        .ceil_pool = true,
-                        .project_all = true };
+                        .ceil_pool = true };
 }
 
 gr_value *gr_resnet_model_at(const char *site, gr_graph *g, const char *name, gr_value *x,

@@ -42,42 +42,31 @@ struct gr_epilogue_plan {
 
 /* ---- rules ---- */
 
-gr_status gr_epilogue_check(const gr_node *n, int first, const gr_program *p, const gr_shape *shape)
+const char *gr_epilogue_takes(const gr_node *n, const gr_fusion *f)
 {
-    char text[2][GR_SHAPE_TEXT];
-    int n_more = p ? p->n_src - 1 : 0;
+    const gr_fused_end *e = &f->ends[0];
 
-    if (n->n_src != first + n_more)
-        return gr_fail(GR_ERR_ARG, "takes %d inputs, got %d", first + n_more, n->n_src);
-    for (int s = first; s < n->n_src; s++) {
-        gr_shape all = *shape;
-
-        if (!gr_map_broadcast(&all, &n->src[s]->shape) || !gr_shape_equal(&all, shape))
-            return gr_fail(GR_ERR_ARG, "shape %s does not broadcast to the result's %s",
-                           gr_shape_text(&n->src[s]->shape, text[0], sizeof(text[0])),
-                           gr_shape_text(shape, text[1], sizeof(text[1])));
-    }
-    return GR_OK;
+    for (int s = 0; s < f->n_own_src; s++)
+        if (gr_fusion_load(n, s))
+            return "applies no program on load";
+    if (f->n_ends > 1 || f->n_own_out > 1 || e->fate != GR_FATE_STORE)
+        return "gives one result, stored";
+    return e->reg == f->end.program->n_src + f->end.program->n_instr - 1
+               ? NULL
+               : "stores the program's last register";
 }
 
-void gr_epilogue_print(const gr_program *p, gr_text *out)
+gr_status gr_epilogue_ref(const gr_launch *l, const void *acc)
 {
-    gr_node n = { .op = &gr_op_map, .attr = p };
-
-    if (!p)
-        return;
-    gr_text_add(out, " then");
-    gr_op_map.print(&n, out);
-}
-
-gr_status gr_epilogue_ref(const gr_launch *l, int first, const gr_program *p, const float *acc)
-{
-    gr_value before = { .shape = l->node->out[0].shape, .dtype = GR_F32 };
+    const gr_program *p = l->node->fusion->end.program;
+    int first = l->node->fusion->end.first;
+    gr_value before = { .shape = l->node->out[0].shape };
     gr_value *values[GR_MAP_MAX_SRC] = { &before };
     void *src[GR_MAP_MAX_SRC] = { (void *)(uintptr_t)acc };
     gr_node n = { .op = &gr_op_map, .attr = p, .src = values, .n_src = p->n_src };
     gr_launch map = *l;
 
+    before.dtype = gr_epilogue_wide(l->node);
     for (int s = 1; s < p->n_src; s++) {
         values[s] = l->node->src[first + s - 1];
         src[s] = l->src[first + s - 1];
@@ -103,11 +92,11 @@ static void set_strides(const gr_shape *out, const gr_shape *s, int64_t *stride)
     }
 }
 
-static void plan_sources(gr_epilogue_plan *e, const gr_node *n, int first, const gr_map_isa *isa)
+static void plan_sources(gr_epilogue_plan *e, const gr_node *n, const gr_map_isa *isa)
 {
     e->slot_of[0] = -1; /* read where it lies */
     for (int s = 1; s < e->n_src; s++) {
-        const gr_value *v = n->src[first + s - 1];
+        const gr_value *v = n->src[n->fusion->end.first + s - 1];
 
         e->src[s].load = isa->load[GR_MAP_F32][v->dtype];
         e->src[s].elem_bytes = gr_dtype_bytes(v->dtype);
@@ -138,9 +127,9 @@ static void plan_steps(gr_epilogue_plan *e, const gr_program *p, const gr_map_is
     e->result = p->n_src + p->n_instr - 1;
 }
 
-gr_status gr_epilogue_plan_create(gr_epilogue_plan **out, const gr_node *n, int first,
-                                  const gr_program *p, const gr_map_isa *isa)
+gr_status gr_epilogue_plan_create(gr_epilogue_plan **out, const gr_node *n, const gr_map_isa *isa)
 {
+    const gr_program *p = n->fusion->end.program;
     gr_epilogue_plan *e = (gr_epilogue_plan *)gr_calloc(1, sizeof(*e));
     const gr_shape *shape = &n->out[0].shape;
 
@@ -152,7 +141,7 @@ gr_status gr_epilogue_plan_create(gr_epilogue_plan **out, const gr_node *n, int 
         e->dim[d] = shape->dim[d];
     e->store = isa->store[GR_MAP_F32][p->dtype];
     e->out_bytes = gr_dtype_bytes(p->dtype);
-    plan_sources(e, n, first, isa);
+    plan_sources(e, n, isa);
     plan_steps(e, p, isa);
     *out = e;
     return GR_OK;

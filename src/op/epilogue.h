@@ -5,55 +5,60 @@
  *     %4 = matmul(%0, %1)   %6 = map(%4, %3) add(r0, r1) relu(r2)
  *     ─►  %6 = matmul(%0, %1, %3) then add(r0, r1) relu(r2)
  *
- * The program's source 0 is the operator's own result, in f32 and not rounded to a stored
- * type; its sources 1.. are further sources of the node, from `first` on, which broadcast
- * to the result. The program's dtype is the node's. It is computed in f32.
+ * It is the simplest fusion (graph/fusion.h): nothing on load, one program, one stored
+ * result. Here is what CPU kernels share that carry it out. The program's source 0 is the
+ * operator's own result, in f32 and not rounded to a stored type.
  *
  * How a family takes one (op/matmul is the example):
- * (1) attr gets `const gr_program *epilogue`, NULL without, kept by retype. The rule calls
- *     gr_epilogue_check() for the further sources; print calls gr_epilogue_print().
+ * (1) Its kernels set `takes` to gr_epilogue_takes.
  * (2) The reference computes its result as f32 into its workspace and calls
  *     gr_epilogue_ref().
  * (3) A fast kernel makes a gr_epilogue_plan in prepare(), asks for
  *     gr_epilogue_scratch_bytes() for each slice, calls gr_epilogue_begin() once per slice
- *     and gr_epilogue_rows() for each stretch of finished f32 results. It sets
- *     gr_kernel.has_epilogue. Kernels without that flag reject nodes with an epilogue.
- * (4) pass/fuse_epilogue.c gets a row for the operator: how to add the program to its attr.
- * The gradient rule never sees one: fusing comes after autodiff.
+ *     and gr_epilogue_rows() for each stretch of finished f32 results.
  */
 #ifndef GR_OP_EPILOGUE_H
 #define GR_OP_EPILOGUE_H
 
+#include "graph/fusion.h"
 #include "op/map/map_impl.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The sources behind `first` fit the program and broadcast to `shape`; p NULL: there are
- * none. */
-gr_status gr_epilogue_check(const gr_node *n, int first, const gr_program *p,
-                            const gr_shape *shape) GR_MUST_CHECK;
-void gr_epilogue_print(const gr_program *p, gr_text *out); /* p NULL: nothing */
+/* gr_kernel.takes of kernels that apply an epilogue and nothing else. */
+const char *gr_epilogue_takes(const gr_node *n, const gr_fusion *f);
 
-/* All of the result by the reference formulas; acc is f32, of the output's shape. */
-gr_status gr_epilogue_ref(const gr_launch *l, int first, const gr_program *p,
-                          const float *acc) GR_MUST_CHECK;
+/* Which source of the node is the first that the program reads. */
+static inline int gr_epilogue_first(const gr_node *n)
+{
+    return n->fusion ? n->fusion->end.first : n->n_src;
+}
+
+/* The type in which a reference hands the result to the program. */
+static inline gr_dtype gr_epilogue_wide(const gr_node *n)
+{
+    return n->fusion->own[0].dtype == GR_F64 ? GR_F64 : GR_F32;
+}
+
+/* All of the result by the reference formulas; acc is of that type and the output's shape. */
+gr_status gr_epilogue_ref(const gr_launch *l, const void *acc) GR_MUST_CHECK;
 
 #define GR_EPILOGUE_TILE 1024 /* elements at a time: registers of a tile stay in L1 */
 
 typedef struct gr_epilogue_plan gr_epilogue_plan;
 
 /* isa: &gr_map_avx512 or &gr_map_avx2. The caller ends it with gr_free(). */
-gr_status gr_epilogue_plan_create(gr_epilogue_plan **out, const gr_node *n, int first,
-                                  const gr_program *p, const gr_map_isa *isa) GR_MUST_CHECK;
+gr_status gr_epilogue_plan_create(gr_epilogue_plan **out, const gr_node *n,
+                                  const gr_map_isa *isa) GR_MUST_CHECK;
 /* Of one slice; a multiple of 64. 0 for NULL. */
 size_t gr_epilogue_scratch_bytes(const gr_epilogue_plan *p);
 
 /* One slice at work: any number of slices may run on one plan. */
 typedef struct gr_epilogue_run {
     const gr_epilogue_plan *plan;
-    void *const *src; /* the node's sources from `first` on */
+    void *const *src; /* the node's sources from gr_epilogue_first() on */
     char *out;        /* the node's output, from its element 0 */
     char *scratch;    /* 64-byte aligned */
 } gr_epilogue_run;

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define GR_MODULE_ABI 4
+#define GR_MODULE_ABI 6
 
 typedef struct gr_module {
     int abi; /* GR_MODULE_ABI; checked before anything else is read */

@@ -11,24 +11,10 @@
 #include <nvrtc.h>
 
 static const gr_kernel_set kernels[] = {
-    { "map", gr_map_cuda },
-    { "matmul", gr_matmul_cuda },
-    { "reduce", gr_reduce_cuda },
-    { "transpose", gr_transpose_cuda },
-    { "gather", gr_gather_cuda },
-    { "scatter_add", gr_scatter_add_cuda },
-    { "softmax_xent", gr_softmax_xent_cuda },
-    { "softmax_xent_grad", gr_softmax_xent_grad_cuda },
-    { "accumulate", gr_accumulate_cuda },
-    { "grad_control", gr_grad_control_cuda },
-    { "count_step", gr_count_step_cuda },
-    { "scale_update", gr_scale_update_cuda },
-    { "sgd", gr_sgd_cuda },
-    { "adamw", gr_adamw_cuda },
-    { "ema", gr_ema_cuda },
-    { "allreduce_start", gr_allreduce_start_cuda },
-    { "allreduce_finish", gr_allreduce_finish_cuda },
-    { NULL, NULL },
+#define X(name) { #name, gr_##name##_cuda },
+    GR_CUDA_KERNELS(X)
+#undef X
+        { NULL, NULL },
 };
 
 static const gr_pg_factory groups[] = {

@@ -32,6 +32,7 @@
 #include "op/update/shard.h"
 #include "op/update/update.h"
 #include "op/vector/vector.h"
+#include "op/vote/vote.h"
 #include "op/xent/xent.h"
 
 #include <string.h>
@@ -100,6 +101,8 @@ const gr_op *const gr_op_registry[] = {
     &gr_op_share_counts,
     &gr_op_sync_counts,
     &gr_op_grad_control,
+    &gr_op_vote,
+    &gr_op_verdict,
     &gr_op_count_step,
     &gr_op_scale_update,
     &gr_op_sgd,

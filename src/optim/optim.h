@@ -17,14 +17,21 @@ typedef struct gr_update_config {
     double ema_decay;  /* 0: no average */
     bool scale_loss;   /* fp16: dynamic loss scale */
     bool check_finite; /* skip updates from gradients that are not finite, whatever else */
+    bool watches;      /* keep a record of each update for the host (op/vote) */
     double init_scale;
     const gr_update_shard *shard; /* each rank updates a part of every parameter; NULL: all */
 } gr_update_config;
 
+/* Whether a step from gradients that are not finite is left out, and the next one counts again. */
+static inline bool gr_update_skips(const gr_update_config *c)
+{
+    return c->clip_norm > 0 || c->scale_loss || c->check_finite;
+}
+
 /* Whether every update waits for a look at all gradients. */
 static inline bool gr_update_has_control(const gr_update_config *c)
 {
-    return c->clip_norm > 0 || c->scale_loss || c->check_finite;
+    return gr_update_skips(c) || c->watches;
 }
 
 /* GR_ERR_ARG names the setting that is out of range. */
@@ -41,7 +48,7 @@ const gr_param_group *gr_optim_group(const gr_optim *o, const char *name);
 gr_status gr_loss_scale_var(gr_vars *vars, const gr_update_config *c, gr_var **out) GR_MUST_CHECK;
 
 /* Adds the nodes that turn g->grads into new parameters; sets g->control if there is
- * one. Without trainable gradients nothing is added. */
+ * one. With `watches` g->vote must be there. Without trainable gradients nothing is added. */
 gr_status gr_pass_update(gr_graph *g, const gr_update_config *c) GR_MUST_CHECK;
 
 /* For steps with control: makes what is assigned to buffers a part of its decision. Where a step
@@ -60,6 +67,7 @@ void gr_optim_print(const gr_update_config *c, gr_text *out);
 #define GR_VAR_SKIPPED "optimizer.skipped"
 #define GR_VAR_SCALE   "optimizer.loss_scale"
 #define GR_VAR_GOOD    "optimizer.good_steps"
+#define GR_VAR_RECORD  "vote.record"
 #define GR_VAR_EMA     "ema."  /* and the parameter's name */
 #define GR_VAR_BEFORE  "held." /* and the buffer's name */
 

@@ -3,9 +3,12 @@
  * per parameter, and one per average of a parameter. Moments are variables named
  * "optimizer.<kind>.<param>", averages "ema.<param>".
  *
- * Control exists only with clipping or a loss scale. Then every update reads it, so none
+ * Control exists only with clipping, a loss scale or a watch. Then every update reads it, so none
  * starts before all buckets are back; without it a bucket's parameters are updated as
  * soon as that bucket is.
+ *
+ * A step that is watched has control in any case, and it passes through a verdict (op/vote), which
+ * knows of all ranks' losses, too.
  *
  * With shards gradients are shares of buckets, and a parameter's nodes work on the part that lies
  * in the own share (all of it where they are rows, which ranks update together). Its moments and
@@ -21,6 +24,7 @@
 #include "graph/op.h"
 #include "op/collective/collective.h"
 #include "op/update/shard.h"
+#include "op/vote/vote.h"
 #include "optim/optim.h"
 
 #define SITE "optimiser"
@@ -158,6 +162,32 @@ static gr_status add_shard_control(updater *u)
     if (!n)
         return gr_graph_status(u->g);
     u->control = u->g->control = &n->out[0];
+    return GR_OK;
+}
+
+static gr_value *record_value(updater *u)
+{
+    gr_var want = { .name = GR_VAR_RECORD,
+                    .kind = GR_VAR_HELD,
+                    .dtype = GR_I32,
+                    .shape = GR_SHAPE(GR_RECORD_COUNT),
+                    .init = gr_init_const(0) };
+    gr_var *v;
+    gr_status st = gr_vars_get(u->g->vars, &want, &v);
+
+    gr_graph_stick(u->g, st);
+    return st == GR_OK ? gr_graph_var(u->g, SITE, v) : NULL;
+}
+
+static gr_status add_verdict(updater *u)
+{
+    gr_verdict_attr a = { .halts = !gr_update_skips(u->c) };
+    gr_value *src[3] = { record_value(u), u->control, u->g->vote };
+    gr_node *n = add(u, &gr_op_verdict, src, 3, &a, sizeof(a));
+
+    if (!n)
+        return gr_graph_status(u->g);
+    u->control = u->g->control = &n->out[1];
     return GR_OK;
 }
 
@@ -328,6 +358,8 @@ gr_status gr_pass_update(gr_graph *g, const gr_update_config *c)
     g->phase = GR_PHASE_UPDATE;
     if (gr_update_has_control(c) || g->grad_scale)
         GR_TRY(c->shard ? add_shard_control(&u) : add_control(&u));
+    if (c->watches)
+        GR_TRY(add_verdict(&u));
     GR_TRY(add_counters(&u));
     node = gr_arena_array(g->arena, (size_t)n_params, sizeof(gr_node *));
     if (!node)

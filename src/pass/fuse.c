@@ -281,9 +281,9 @@ gr_status gr_pass_fuse(gr_graph *g, const gr_kernel_set *sets)
         if (gr_fuse_is_map(g->nodes[i]))
             st = fuse_node(&f, g->nodes[i]);
     if (st == GR_OK)
-        st = gr_graph_prune(g); /* of what was joined: a dead map must not end a product */
+        st = gr_graph_prune(g); /* of what was joined: a dead map must not be offered */
     if (st == GR_OK)
-        st = gr_fuse_epilogues(&f, sets);
+        st = gr_fuse_offer(&f, sets);
     gr_free(f.n_readers);
     gr_free(f.is_kept);
     gr_free(f.is_cast);

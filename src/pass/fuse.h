@@ -1,4 +1,4 @@
-/* What the two halves of the fuse pass share: joining maps, and ending products in them. */
+/* What the two halves of the fuse pass share: joining maps, and offering them to other operators. */
 #ifndef GR_PASS_FUSE_H
 #define GR_PASS_FUSE_H
 
@@ -27,7 +27,7 @@ bool gr_fuse_is_free(const gr_fuser *f, const gr_node *p);
 /* Whether the two may become one node without mixing blocks of the trace. */
 bool gr_fuse_may_meet(const gr_node *p, const gr_node *c);
 
-gr_status gr_fuse_epilogues(gr_fuser *f, const gr_kernel_set *sets) GR_MUST_CHECK;
+gr_status gr_fuse_offer(gr_fuser *f, const gr_kernel_set *sets) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -129,6 +129,15 @@ gr_status gr_pass_sync_counts(gr_graph *g, gr_meetings *m, gr_arena *arena,
 gr_status gr_pass_count(gr_graph *g, gr_meetings *m, gr_arena *arena, gr_pg *pg,
                         bool updates) GR_MUST_CHECK;
 
+/* ---- the vote ---- */
+
+#define GR_VAR_CODE "vote.code"
+
+/* Adds the exchange of what op/vote/vote.h says, from which g->vote comes where the graph
+ * `updates`. Before gr_pass_update(), in every graph that trains. See vote.c. */
+gr_status gr_pass_vote(gr_graph *g, gr_meetings *m, gr_arena *arena, gr_pg *pg,
+                       bool updates) GR_MUST_CHECK;
+
 /* ---- recompute ---- */
 
 /* Lets the backward pass compute values of blocks anew instead of keeping them: of the
@@ -137,8 +146,8 @@ gr_status gr_pass_recompute(gr_graph *g, int n_blocks) GR_MUST_CHECK;
 
 /* ---- fuse and join ---- */
 
-/* Joins maps that read maps (fuse.c), then ends products in the maps that read them where
- * the kernel of `sets` offers it (fuse_epilogue.c). Drops what nothing reads any more. */
+/* Joins maps that read maps (fuse.c), then offers maps and sums to the operators around them,
+ * whose kernels in `sets` say what they take (fuse_offer.c). Drops what nothing reads any more. */
 gr_status gr_pass_fuse(gr_graph *g, const gr_kernel_set *sets) GR_MUST_CHECK;
 
 /* Joins updates of single parameters into nodes that do many at once; see join.c. */

@@ -1,5 +1,5 @@
 /*
- * The plan cache: one entry per role and set of feeds (names, types, shapes). When it is
+ * The plan cache: one entry per role, trace and set of feeds (names, types, shapes). When it is
  * full, the entry whose last use is longest ago goes.
  */
 #include <string.h>
@@ -35,9 +35,9 @@ gr_status gr_step_check_feeds(const gr_named *feeds, int n_feeds)
     return GR_OK;
 }
 
-static bool same_feeds(const gr_entry *e, gr_role role, const gr_named *feeds, int n_feeds)
+static bool is_for(const gr_entry *e, gr_purpose p, const gr_named *feeds, int n_feeds)
 {
-    if (e->role != role || e->n_feeds != n_feeds)
+    if (e->purpose.role != p.role || e->purpose.trace != p.trace || e->n_feeds != n_feeds)
         return false;
     for (int i = 0; i < n_feeds; i++)
         if (e->feeds[i].dtype != feeds[i].dtype ||
@@ -88,7 +88,7 @@ static int find_feed(const gr_entry *e, const char *name)
     return i;
 }
 
-/* Which feed goes where; off the host every input gets device memory of its own. */
+/* Which feed goes where; an input that is copied gets device memory of its own. */
 static gr_status place_inputs(gr_step *s, gr_entry *e)
 {
     int n = gr_plan_n_inputs(e->plan);
@@ -103,7 +103,7 @@ static gr_status place_inputs(gr_step *s, gr_entry *e)
         e->feed_of[i] = find_feed(e, gr_plan_input(e->plan, i)->name);
         e->input_bytes += gr_round_up(gr_value_bytes(gr_plan_input(e->plan, i)), GR_SLOT_ALIGN);
     }
-    if (gr_step_is_host(s))
+    if (!s->device->ops->needs_copies)
         return GR_OK;
     GR_TRY(s->device->ops->alloc(s->device, e->input_bytes, &e->input_mem));
     for (int i = 0; i < n; i++) {
@@ -119,7 +119,7 @@ static gr_status grow_slots(gr_step *s, const gr_entry *e)
     const gr_backend_ops *ops = s->device->ops;
     size_t need = e->input_bytes;
 
-    if (gr_step_is_host(s) || need <= s->slot_bytes)
+    if (!ops->needs_copies || need <= s->slot_bytes)
         return GR_OK;
     GR_TRY(ops->sync(s->device));
     s->slot_bytes = 0; /* until both are there */
@@ -139,6 +139,7 @@ gr_status gr_step_make_plan(gr_step *s, gr_graph *g, gr_plan **out)
         .device = s->device, .n_threads = s->n_threads, .choose = gr_step_choose, .choose_arg = s
     };
 
+    pc.reserve = s->c.tune && !s->is_tuned; /* so that what fits now fits after measuring */
     if (s->module)
         pc.kernels = s->module->kernels;
     if (g->control) { /* its place is behind the variables: see state.c */
@@ -161,9 +162,9 @@ void gr_step_forget_trace(gr_step *s)
 /* A step that is too large is refused before anything of its size is allocated. */
 static gr_status check_limit(const gr_step *s, const gr_entry *e)
 {
-    size_t need = gr_step_total_bytes(s, e->plan, gr_role_trains(e->role));
+    size_t need = gr_step_total_bytes(s, e->plan, gr_role_trains(e->purpose.role));
 
-    if (s->c.recompute != GR_RECOMPUTE_LIMIT || !gr_role_trains(e->role) ||
+    if (s->c.recompute != GR_RECOMPUTE_LIMIT || !gr_role_trains(e->purpose.role) ||
         need <= s->c.memory_limit)
         return GR_OK;
     return gr_fail(GR_ERR_NOMEM,
@@ -175,9 +176,9 @@ static gr_status check_limit(const gr_step *s, const gr_entry *e)
 static gr_status fill_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds)
 {
     GR_TRY(keep_feeds(e, feeds, n_feeds));
-    GR_TRY(gr_step_build(s, e->role, e->feeds, n_feeds, &e->graph));
+    GR_TRY(gr_step_build(s, e->purpose, e->feeds, n_feeds, &e->graph));
     GR_TRY(gr_step_seal(s));
-    if (gr_role_trains(e->role))
+    if (gr_role_trains(e->purpose.role))
         GR_TRY(gr_step_tune(s, e->graph));
     GR_TRY(gr_step_make_plan(s, e->graph, &e->plan));
     GR_TRY(check_limit(s, e));
@@ -203,7 +204,7 @@ static void drop_oldest(gr_step *s)
     s->entries[oldest] = s->entries[--s->n_entries];
 }
 
-static gr_status make_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+static gr_status make_entry(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
                             gr_entry **out)
 {
     gr_entry *e = gr_calloc(1, sizeof(*e));
@@ -211,7 +212,7 @@ static gr_status make_entry(gr_step *s, gr_role role, const gr_named *feeds, int
 
     if (!e)
         return GR_ERR_NOMEM;
-    e->role = role;
+    e->purpose = purpose;
     e->is_checked = s->checks;
     GR_TRY_GOTO(st, fill_entry(s, e, feeds, n_feeds), fail);
     if (s->n_entries == s->c.max_plans)
@@ -230,7 +231,7 @@ fail:
     return st;
 }
 
-gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+gr_status gr_step_entry(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
                         gr_entry **out)
 {
     gr_entry *e = NULL;
@@ -238,13 +239,13 @@ gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_f
     GR_TRY(gr_step_check_feeds(feeds, n_feeds));
     for (int i = 0; i < s->n_entries && !e; i++)
         if (s->entries[i]->is_checked == s->checks &&
-            same_feeds(s->entries[i], role, feeds, n_feeds))
+            is_for(s->entries[i], purpose, feeds, n_feeds))
             e = s->entries[i];
-    if (!e && s->sealed && !s->can_train && gr_role_trains(role))
+    if (!e && s->sealed && !s->can_train && gr_role_trains(purpose.role))
         return gr_fail(GR_ERR_ARG, "the state was laid out by an evaluation; plan a training "
                                    "shape with gr_step_plan() before the first gr_step_eval()");
     if (!e)
-        GR_TRY(make_entry(s, role, feeds, n_feeds, &e));
+        GR_TRY(make_entry(s, purpose, feeds, n_feeds, &e));
     e->used_at = ++s->clock;
     *out = e;
     return GR_OK;

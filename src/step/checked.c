@@ -74,7 +74,7 @@ static gr_status scan_value(checker *c, const gr_value *v, scan *out)
     gr_device *d = c->s->device;
     const void *mem = gr_plan_address(c->e->plan, v);
 
-    if (!gr_step_is_host(c->s)) {
+    if (!d->ops->has_host_memory) {
         GR_TRY(d->ops->download(d, c->buffer, mem, gr_value_bytes(v)));
         GR_TRY(d->ops->sync(d));
         mem = c->buffer;
@@ -367,7 +367,7 @@ static gr_status checker_init(checker *c)
     if (!c->is_read || !c->has_down)
         return GR_ERR_NOMEM;
     note_readers(c);
-    if (!gr_step_is_host(s))
+    if (!ops->has_host_memory)
         GR_TRY(ops->host_alloc(s->device, largest_value(c->e->graph), &c->buffer));
     GR_TRY(ops->host_alloc(s->device, s->vars->n_bytes + 1, &c->state));
     GR_TRY(ops->download(s->device, c->state, s->bases.state, s->vars->n_bytes));

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "op/collective/shard.h"
 #include "step/private.h"
 
 /* Cheap when there is no driver: loading the whole module just to learn that is not. */
@@ -76,6 +77,8 @@ static gr_status open_named(gr_step *s)
         return open_auto(s);
     if (strcmp(s->c.device, "cpu") == 0)
         return gr_backend_cpu.open(&s->device, 0);
+    if (strcmp(s->c.device, "cpu:late") == 0) /* for tests of what a GPU does */
+        return gr_backend_late.open(&s->device, 0);
     if (strncmp(s->c.device, "cuda", 4) == 0)
         return open_cuda(s);
     return gr_fail(GR_ERR_ARG, "device '%s': use cpu, cuda, cuda:N or auto", s->c.device);
@@ -137,7 +140,7 @@ static gr_status open_group(gr_step *s)
     s->group = s->c.pg;
     if (strcmp(name, "auto") != 0 && strcmp(name, "nccl") != 0 && strcmp(name, "ipc") != 0)
         return gr_fail(GR_ERR_ARG, "group '%s': use nccl, ipc or auto", name);
-    if (gr_step_is_host(s) || gr_pg_size(s->c.pg) == 1)
+    if (s->device->ops->has_host_memory || gr_pg_size(s->c.pg) == 1)
         return GR_OK;
     if (strcmp(name, "auto") == 0)
         GR_TRY(choose_group(s, &name));
@@ -159,8 +162,8 @@ static bool can_be_common(const gr_step *s)
 {
     bool counts_late = s->c.loss_reduction == GR_LOSS_GLOBAL && s->c.accumulate > 1;
 
-    return gr_pg_size(s->group) > 1 && s->group->ops->common && s->c.zero == 0 && !counts_late &&
-           !gr_step_leaves_out(s, "common");
+    return gr_pg_size(s->group) > 1 && s->group->ops->common && s->device->ops->runs_at_once &&
+           s->c.zero == 0 && !counts_late && !gr_step_leaves_out(s, "common");
 }
 
 static gr_status read_common_from(gr_step *s)
@@ -177,12 +180,17 @@ static gr_status read_common_from(gr_step *s)
     return GR_OK;
 }
 
+static bool has_kernels(const gr_step *s, const gr_op *op)
+{
+    return gr_kernel_list(s->module ? s->module->kernels : NULL, op) != NULL;
+}
+
 gr_status gr_step_open_device(gr_step *s)
 {
     GR_TRY(open_named(s));
-    if (gr_step_shards(s) && !gr_step_is_host(s))
+    if (gr_step_shards(s) && !has_kernels(s, &gr_op_shard_keep))
         return gr_fail(GR_ERR_DEVICE,
-                       "zero: %d needs the CPU: device '%s' has no kernels that update parts of "
+                       "zero: %d needs the CPU: device '%s' has no kernels for parts of "
                        "parameters; set zero: 0",
                        s->c.zero, s->c.device);
     GR_TRY(open_pool(s));

@@ -65,6 +65,7 @@ gr_status gr_step_compare(gr_step *s)
                  s->c.loss_reduction == GR_LOSS_GLOBAL ? "global" : "local");
     gr_text_addf(&t, "check every = %d\n", s->c.check_every);
     gr_text_addf(&t, "zero = %d\n", s->c.zero);
+    gr_text_addf(&t, "frozen parts = %d\n", s->n_frozen);
     gr_text_addf(&t, "passes left out = %s\n", s->c.without);
     gr_text_addf(&t, "GR_COMMON_FROM = %zu\n", s->common_from);
     gr_text_add(&t, "optimiser = ");

@@ -20,7 +20,7 @@ const char *gr_step_precision(const gr_step *s)
     switch (s->c.amp) {
     case GR_AMP_F16: return "fp16 activations, scaled loss";
     case GR_AMP_BF16:
-        if (s->device->ops->is_host && !gr_cpu_has_avx512_bf16() && !gr_cpu_has_amx())
+        if (!s->module && !gr_cpu_has_avx512_bf16() && !gr_cpu_has_amx())
             return "bf16 activations; no faster than f32 here, often slower: there is neither AMX "
                    "nor AVX512_BF16 to use";
         return "bf16 activations";
@@ -48,7 +48,7 @@ static gr_status begin_nodes(gr_step *s, const gr_named *feeds, int n_feeds, gr_
     gr_entry *e;
 
     GR_TRY(gr_step_plan(s, true, feeds, n_feeds));
-    GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
+    GR_TRY(gr_step_entry(s, gr_training(role), feeds, n_feeds, &e));
     *plan = e->plan;
     return gr_step_begin_run(s, e, feeds, n_feeds, 0, r);
 }

@@ -190,7 +190,7 @@ static gr_status fill_report(look *l)
     size_t n = (size_t)l->g->n_nodes;
     gr_status st;
 
-    l->r->arena = l->layout->n_bytes;
+    l->r->arena = gr_plan_arena_bytes(l->plan);
     l->r->arena_live = l->layout->least_bytes;
     l->r->arena_sum = l->layout->sum_bytes;
     l->r->n_blocks = l->g->n_blocks;
@@ -239,15 +239,15 @@ size_t gr_step_total_bytes(const gr_step *s, const gr_plan *plan, bool training)
     return r.total;
 }
 
-/* The plan of one role; *r is that of the role with the larger arena. */
-static gr_status measure_role(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
-                              gr_memory_report *r)
+/* One plan; *r is that of the one with the larger arena. */
+static gr_status measure_one(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
+                             gr_memory_report *r)
 {
     gr_memory_report own = { 0 };
     look l = { .s = s, .r = &own };
     gr_graph *g = NULL;
     gr_plan *plan = NULL;
-    gr_status st = gr_step_build(s, role, feeds, n_feeds, &g);
+    gr_status st = gr_step_build(s, purpose, feeds, n_feeds, &g);
 
     if (st == GR_OK)
         st = gr_step_make_plan(s, g, &plan);
@@ -272,12 +272,12 @@ static gr_status measure(gr_step *s, bool training, const gr_named *feeds, int n
                          gr_memory_report *r)
 {
     if (!training)
-        GR_TRY(measure_role(s, GR_ROLE_EVAL, feeds, n_feeds, r));
+        GR_TRY(measure_one(s, (gr_purpose){ GR_ROLE_EVAL, s->eval_trace }, feeds, n_feeds, r));
     else if (s->c.accumulate == 1)
-        GR_TRY(measure_role(s, GR_ROLE_WHOLE, feeds, n_feeds, r));
+        GR_TRY(measure_one(s, gr_training(GR_ROLE_WHOLE), feeds, n_feeds, r));
     else {
-        GR_TRY(measure_role(s, GR_ROLE_LAST, feeds, n_feeds, r));
-        GR_TRY(measure_role(s, GR_ROLE_MICRO, feeds, n_feeds, r));
+        GR_TRY(measure_one(s, gr_training(GR_ROLE_LAST), feeds, n_feeds, r));
+        GR_TRY(measure_one(s, gr_training(GR_ROLE_MICRO), feeds, n_feeds, r));
     }
     add_up(s, training, r);
     return GR_OK;

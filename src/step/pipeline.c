@@ -15,6 +15,7 @@
 typedef struct build {
     gr_step *s;
     gr_role role;
+    int trace; /* as gr_purpose.trace */
     gr_graph *g;
     int n_again; /* blocks that the backward pass computes anew; -1: all */
     bool quiet;  /* tried out, not dumped */
@@ -55,10 +56,12 @@ static bool always(const build *b)
 static gr_status call_trace(build *b)
 {
     const gr_error silence = { .status = GR_ERR_ARG };
+    gr_trace_fn *trace;
     gr_status st;
 
     GR_IGNORE(gr_error_raise(&silence));
-    st = b->s->c.trace(b->g, b->s->c.user);
+    trace = b->trace < 0 ? b->s->c.trace : b->s->c.traces[b->trace].trace;
+    st = trace(b->g, b->s->c.user);
     if (st != GR_OK && !*gr_error_message())
         return gr_fail(st, "the trace function returned '%s'", gr_status_text(st));
     return st;
@@ -71,10 +74,14 @@ static gr_status trace(build *b)
     if (b->g->block_depth > 0)
         return gr_fail(GR_ERR_ARG, "block '%s' was begun and not ended",
                        b->g->blocks[b->g->n_blocks - 1]);
+    if (b->g->frozen_depth > 0)
+        return gr_fail(GR_ERR_ARG, "%s: the frozen part that begins here was not ended",
+                       b->g->frozen_site);
     if (trains(b) && !b->g->loss)
         return gr_fail(GR_ERR_ARG, "the training trace did not call gr_loss()");
     if (!trains(b))
         return GR_OK;
+    b->s->n_frozen = b->g->n_frozen;
     GR_TRY(gr_vars_check_freeze(b->g->vars));
     return gr_optim_check_names(&b->s->c.optim, b->g->vars);
 }
@@ -148,7 +155,7 @@ static bool copies(const build *b)
 {
     const gr_step *s = b->s;
 
-    return trains(b) && has_amp(b) && gr_step_is_host(s) && !gr_step_shards(s) &&
+    return trains(b) && has_amp(b) && s->device->ops->keeps_low && !gr_step_shards(s) &&
            s->c.recompute == GR_RECOMPUTE_NONE;
 }
 
@@ -210,6 +217,18 @@ static bool orders(const build *b)
 static gr_status order(build *b)
 {
     return gr_pass_order(b->g, &b->s->meetings, &b->s->buckets, updates(b));
+}
+
+static bool watches(const build *b)
+{
+    return trains(b) && b->s->update.watches;
+}
+
+static gr_status vote(build *b)
+{
+    if (gr_pg_size(b->s->group) > 1)
+        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+    return gr_pass_vote(b->g, &b->s->meetings, b->s->arena, b->s->group, updates(b));
 }
 
 static gr_status update(build *b)
@@ -348,6 +367,7 @@ static const struct pass {
     { "counts", is_global, sync_counts, NEEDED },
     { "accumulate", accumulates, accumulate, NEEDED },
     { "sync", exchanges, sync, NEEDED },
+    { "vote", watches, vote, NEEDED },
     { "update", updates, update, NEEDED },
     { "guard", guards, guard, NEEDED },
     { "order", orders, order, NEEDED },
@@ -522,10 +542,10 @@ static gr_status choose_again(build *b, const gr_named *feeds, int n_feeds)
     return GR_OK;
 }
 
-gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+gr_status gr_step_build(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
                         gr_graph **out)
 {
-    build b = { .s = s, .role = role };
+    build b = { .s = s, .role = purpose.role, .trace = purpose.trace };
 
     if (s->c.recompute == GR_RECOMPUTE_ALL)
         b.n_again = -1;

@@ -3,10 +3,10 @@
  *
  * (1) The first plan seals the state: variables are laid out, filled and compared
  *     across ranks; buckets are made from the same table. Nothing moves afterwards.
- * (2) An entry is one traced graph and its plan, for one role and one set of feeds.
+ * (2) An entry is one traced graph and its plan, for one role, trace and set of feeds.
  *     All entries share state, exchange and one arena as large as the largest needs.
- * (3) Two staging slots hold scalars and inputs on their way to a device that is not
- *     the host; a slot is written again only when its copies are done.
+ * (3) Two staging slots hold scalars and inputs on their way to a device that needs
+ *     copies; a slot is written again only when its copies are done.
  */
 #ifndef GR_STEP_PRIVATE_H
 #define GR_STEP_PRIVATE_H
@@ -27,8 +27,14 @@ typedef enum gr_role {
     GR_ROLE_LAST     /* the micro-step that also exchanges and updates */
 } gr_role;
 
-typedef struct gr_entry {
+/* What a plan is for. */
+typedef struct gr_purpose {
     gr_role role;
+    int trace; /* of the config's named ones; -1: its `trace` */
+} gr_purpose;
+
+typedef struct gr_entry {
+    gr_purpose purpose;
     bool is_checked; /* without optional passes, for looking at each node */
     gr_named *feeds; /* names, types, shapes; mem is NULL. Owned with the names */
     int n_feeds;
@@ -36,14 +42,22 @@ typedef struct gr_entry {
     gr_plan *plan;
     int *feed_of;    /* plan input -> feed */
     void **inputs;   /* device address of each plan input */
-    void *input_mem; /* device memory of all inputs; NULL on a host device */
+    void *input_mem; /* device memory of all inputs; NULL where none are copied */
     size_t input_bytes;
     uint64_t used_at; /* of the step's clock of uses */
 } gr_entry;
 
+/* Records of updates on their way to the host (vote.c). */
+typedef struct gr_records {
+    int32_t *mem;            /* pinned: GR_AHEAD + 1 records; NULL: not made yet */
+    int64_t n_made, n_taken; /* since the step was watched or restored */
+    int32_t stop;            /* what this rank asks for from the next update on */
+} gr_records;
+
 struct gr_step {
     gr_step_config c;        /* strings borrowed from the caller until create returns: copied */
     gr_arena *arena;         /* strings, buckets */
+    int eval_trace;          /* of gr_step_eval(): as gr_purpose.trace */
     const gr_module *module; /* NULL on the CPU */
     gr_device *device;
     gr_pg *group; /* of the device; equals c.pg on the CPU; owned otherwise */
@@ -56,6 +70,7 @@ struct gr_step {
     gr_shard shard;       /* with has_buckets, when gr_step_has_shares() */
     gr_meetings meetings; /* exchanges besides the buckets' */
     bool has_buckets, sealed, can_train;
+    int n_frozen;   /* frozen parts of the training trace */
     bool is_common; /* trained parameters, their moments and averages lie once, in memory that all
                      * ranks see: they divide the update (pass/shard.h) */
     size_t common_from; /* it pays from so many bytes on that would be handed around: each
@@ -71,7 +86,7 @@ struct gr_step {
     gr_bases bases;
     size_t arena_bytes, exchange_bytes;
     size_t common_bytes; /* of the state's mapping, when it begins with what is common; else 0 */
-    gr_scalars *scalars; /* of a host device; others have them per entry */
+    gr_scalars *scalars; /* where nothing is copied; else each entry has its own */
     void *slot[2];       /* pinned: scalars, then inputs */
     size_t slot_bytes;
     int next_slot;
@@ -85,7 +100,8 @@ struct gr_step {
     bool checks;  /* plans made now are for gr_step_run_checked() */
     int micro;
     int64_t n_updates;
-    bool saw_bad_data; /* a fault on a device came to light after its update: see step.h */
+    gr_records records; /* with update.watches */
+    bool saw_bad_data;  /* a fault on a device came to light after its update: see step.h */
 };
 
 static inline bool gr_role_trains(gr_role role)
@@ -93,9 +109,10 @@ static inline bool gr_role_trains(gr_role role)
     return role != GR_ROLE_EVAL && role != GR_ROLE_AVERAGE;
 }
 
-static inline bool gr_step_is_host(const gr_step *s)
+/* Of the training trace. */
+static inline gr_purpose gr_training(gr_role role)
 {
-    return s->device->ops->is_host;
+    return (gr_purpose){ .role = role, .trace = -1 };
 }
 
 /* Whether optimiser state is cut up between ranks. */
@@ -119,8 +136,8 @@ void gr_step_close_device(gr_step *s);
 gr_status gr_step_make_buckets(gr_step *s, const gr_graph *g) GR_MUST_CHECK;
 gr_status gr_step_check_slots(const gr_step *s, const gr_graph *g) GR_MUST_CHECK;
 
-/* pipeline.c: traces and runs the passes of `role`; *out is verified. */
-gr_status gr_step_build(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+/* pipeline.c: traces and runs the passes of the role; *out is verified. */
+gr_status gr_step_build(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
                         gr_graph **out) GR_MUST_CHECK;
 gr_status gr_step_check_pass_name(const char *name) GR_MUST_CHECK;
 /* Every name in the list, parted by commas, is that of a pass that may be left out. */
@@ -136,9 +153,12 @@ void gr_step_forget_trace(gr_step *s);
 /* cache.c: names, types and shapes are sound. */
 gr_status gr_step_check_feeds(const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
 /* cache.c: the entry for these feeds, made when there is none. */
-gr_status gr_step_entry(gr_step *s, gr_role role, const gr_named *feeds, int n_feeds,
+gr_status gr_step_entry(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
                         gr_entry **out) GR_MUST_CHECK;
 void gr_entry_destroy(gr_step *s, gr_entry *e);
+
+/* run.c: the named trace that is called so, as gr_purpose.trace. GR_ERR_ARG: there is none. */
+gr_status gr_step_find_trace(const gr_step *s, const char *name, int *out) GR_MUST_CHECK;
 
 /* run.c: scalars and inputs up to the device. */
 gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds,
@@ -157,6 +177,13 @@ gr_status gr_step_end_run(gr_step *s, gr_status st) GR_MUST_CHECK;
 void gr_step_count(gr_step *s);
 
 #define GR_SLOT_ALIGN 256 /* of scalars and each input within a slot */
+
+/* vote.c, of a step that is watched: before an update, whether its record has a place; after it,
+ * the record's way to the host; where the host sets the state anew, a record as at the start.
+ * Nothing for another step. */
+gr_status gr_step_check_records(const gr_step *s) GR_MUST_CHECK;
+gr_status gr_step_send_record(gr_step *s) GR_MUST_CHECK;
+gr_status gr_step_clear_record(gr_step *s) GR_MUST_CHECK;
 
 /* state.c */
 gr_status gr_step_bind(gr_step *s, gr_entry *e) GR_MUST_CHECK;
@@ -178,7 +205,7 @@ gr_status gr_step_check_drift(gr_step *s) GR_MUST_CHECK;
 
 /* tune.c: measures kernels for the first graph that trains, if that is asked for. Collective
  * then. Names the choice for a node, NULL: none. Reads what gr_step_choices() gave. */
-gr_status gr_step_tune(gr_step *s, const gr_graph *g) GR_MUST_CHECK;
+gr_status gr_step_tune(gr_step *s, gr_graph *g) GR_MUST_CHECK;
 const char *gr_step_choose(void *step, const gr_node *n);
 gr_status gr_step_parse_choices(gr_step *s, const char *text) GR_MUST_CHECK;
 

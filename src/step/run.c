@@ -24,8 +24,8 @@ static gr_status check_feeds(const gr_named *feeds, int n_feeds)
     return GR_OK;
 }
 
-/* On the host kernels read the caller's memory itself. */
-static gr_status send_host(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
+/* Kernels read the caller's memory itself. */
+static gr_status send_addresses(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
 {
     *s->scalars = *v;
     for (int i = 0; i < gr_plan_n_inputs(e->plan); i++)
@@ -33,7 +33,7 @@ static gr_status send_host(gr_step *s, gr_entry *e, const gr_named *feeds, const
     return GR_OK;
 }
 
-static gr_status send_device(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
+static gr_status send_copies(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
 {
     const gr_backend_ops *ops = s->device->ops;
     int slot = s->next_slot;
@@ -58,7 +58,7 @@ static gr_status poll_group(void *pg)
     return gr_pg_poll(pg);
 }
 
-/* A fault is reported once. On the host it stopped the run before anything was changed,
+/* A fault is reported once. Where work runs at once it stopped the run before anything was changed,
  * so the caller may go on with better data; elsewhere it shows only after the update. */
 static gr_status take_fault(gr_step *s, gr_status st)
 {
@@ -66,7 +66,7 @@ static gr_status take_fault(gr_step *s, gr_status st)
         st = s->last ? gr_plan_check_fault(s->last->plan, s->bases.fault)
                      : gr_fail(GR_ERR_ARG, "an index was out of range in an earlier run");
     if (st != GR_OK && s->bases.fault && s->bases.fault->is_set) {
-        s->saw_bad_data = !gr_step_is_host(s);
+        s->saw_bad_data = !s->device->ops->runs_at_once;
         memset(s->bases.fault, 0, sizeof(*s->bases.fault));
     }
     return st;
@@ -94,10 +94,12 @@ gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_fee
         .step = (uint64_t)s->n_updates,
         .seed = s->c.seed,
         .sample = first_sample(s, feeds, n_feeds),
+        .stop = s->records.stop,
     };
 
     GR_TRY(check_feeds(feeds, n_feeds));
-    return gr_step_is_host(s) ? send_host(s, e, feeds, &v) : send_device(s, e, feeds, &v);
+    return s->device->ops->needs_copies ? send_copies(s, e, feeds, &v)
+                                        : send_addresses(s, e, feeds, &v);
 }
 
 gr_status gr_step_begin_run(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr,
@@ -105,12 +107,12 @@ gr_status gr_step_begin_run(gr_step *s, gr_entry *e, const gr_named *feeds, int 
 {
     *r = (gr_run){ .inputs = e->inputs, .pool = s->pool };
     GR_TRY(gr_step_send(s, e, feeds, n_feeds, lr));
-    if (gr_step_is_host(s) && gr_pg_size(s->group) > 1 && gr_role_trains(e->role)) {
+    if (s->device->ops->can_poll && gr_pg_size(s->group) > 1 && gr_role_trains(e->purpose.role)) {
         r->poll = poll_group;
         r->poll_arg = s->group;
         s->group->pool = s->pool; /* until the end of the run: between nodes it is idle */
         s->group->agreed_name = "the learning rate";
-        s->group->agreed = e->role == GR_ROLE_MICRO ? 0 : lr; /* there it does not count */
+        s->group->agreed = e->purpose.role == GR_ROLE_MICRO ? 0 : lr; /* there it does not count */
     }
     s->last = e;
     return GR_OK;
@@ -120,7 +122,7 @@ gr_status gr_step_end_run(gr_step *s, gr_status st)
 {
     if (s->group)
         s->group->pool = NULL;
-    return gr_step_is_host(s) ? take_fault(s, st) : st;
+    return s->device->ops->runs_at_once ? take_fault(s, st) : st;
 }
 
 static gr_status run_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int n_feeds, double lr)
@@ -142,12 +144,12 @@ static gr_status plan_roles(gr_step *s, bool training, const gr_named *feeds, in
     gr_entry *e;
 
     if (!training)
-        return gr_step_entry(s, GR_ROLE_EVAL, feeds, n_feeds, &e);
+        return gr_step_entry(s, (gr_purpose){ GR_ROLE_EVAL, s->eval_trace }, feeds, n_feeds, &e);
     if (s->c.accumulate == 1)
-        return gr_step_entry(s, GR_ROLE_WHOLE, feeds, n_feeds, &e);
+        return gr_step_entry(s, gr_training(GR_ROLE_WHOLE), feeds, n_feeds, &e);
     /* The updating graph first: it is the one that uses every variable. */
-    GR_TRY(gr_step_entry(s, GR_ROLE_LAST, feeds, n_feeds, &e));
-    return gr_step_entry(s, GR_ROLE_MICRO, feeds, n_feeds, &e);
+    GR_TRY(gr_step_entry(s, gr_training(GR_ROLE_LAST), feeds, n_feeds, &e));
+    return gr_step_entry(s, gr_training(GR_ROLE_MICRO), feeds, n_feeds, &e);
 }
 
 gr_status gr_step_plan(gr_step *s, bool training, const gr_named *feeds, int n_feeds)
@@ -185,7 +187,7 @@ gr_status gr_step_train_entry(gr_step *s, const gr_named *feeds, int n_feeds, gr
     gr_step_put_back_params(s);
     if (!s->sealed)
         GR_TRY(plan_roles(s, true, feeds, n_feeds));
-    GR_TRY(gr_step_entry(s, train_role(s), feeds, n_feeds, out));
+    GR_TRY(gr_step_entry(s, gr_training(train_role(s)), feeds, n_feeds, out));
     count_hit(s, n_made);
     return GR_OK;
 }
@@ -203,28 +205,83 @@ gr_status gr_step_train(gr_step *s, const gr_named *feeds, int n_feeds, double l
 
     GR_TRY(gr_step_check_given(s));
     GR_TRY(gr_step_check_training(s, feeds, n_feeds, lr));
+    GR_TRY(gr_step_check_records(s));
     GR_TRY(gr_step_train_entry(s, feeds, n_feeds, &e));
     GR_TRY(run_entry(s, e, feeds, n_feeds, lr));
     gr_step_count(s);
-    return s->micro == 0 ? gr_step_check_drift(s) : GR_OK;
+    if (s->micro != 0)
+        return GR_OK;
+    GR_TRY(gr_step_send_record(s));
+    return gr_step_check_drift(s);
 }
 
-gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
+gr_status gr_step_find_trace(const gr_step *s, const char *name, int *out)
 {
-    int64_t n_made;
-    gr_role role;
+    gr_text known = GR_TEXT_INIT;
+    gr_status st;
+
+    for (int i = 0; name && i < s->c.n_traces; i++)
+        if (strcmp(s->c.traces[i].name, name) == 0 && strcmp(name, "train") != 0) {
+            gr_text_fini(&known);
+            *out = i;
+            return GR_OK;
+        }
+    for (int i = 0; i < s->c.n_traces; i++)
+        if (strcmp(s->c.traces[i].name, "train") != 0)
+            gr_text_addf(&known, " %s", s->c.traces[i].name);
+    st = gr_fail(GR_ERR_ARG, "there is no trace '%s' to evaluate; there are:%s", name ? name : "",
+                 known.len > 0 ? gr_text_str(&known) : " none");
+    gr_text_fini(&known);
+    return st;
+}
+
+/* Averages, where they are asked for, are read in place of parameters, or they lie there. */
+static gr_purpose evaluation(const gr_step *s, int trace)
+{
+    return (gr_purpose){ s->use_ema && !s->params ? GR_ROLE_AVERAGE : GR_ROLE_EVAL, trace };
+}
+
+static gr_status evaluate(gr_step *s, int trace, const gr_named *feeds, int n_feeds)
+{
+    int64_t n_made = s->n_plans_made;
     gr_entry *e;
 
-    GR_TRY(gr_step_check_given(s));
-    n_made = s->n_plans_made;
-    role = s->use_ema && !s->params ? GR_ROLE_AVERAGE : GR_ROLE_EVAL;
     if (s->use_ema && gr_step_shards(s) && !s->params)
         return gr_fail(GR_ERR_ARG, "evaluation: with zero, averages are those of the last "
                                    "gr_step_use_ema(); training goes on since: call it again, on "
                                    "all ranks");
-    GR_TRY(gr_step_entry(s, role, feeds, n_feeds, &e));
+    GR_TRY(gr_step_entry(s, evaluation(s, trace), feeds, n_feeds, &e));
     count_hit(s, n_made);
     return run_entry(s, e, feeds, n_feeds, 0);
+}
+
+gr_status gr_step_eval(gr_step *s, const gr_named *feeds, int n_feeds)
+{
+    GR_TRY(gr_step_check_given(s));
+    return evaluate(s, s->eval_trace, feeds, n_feeds);
+}
+
+gr_status gr_step_eval_named(gr_step *s, const char *trace, const gr_named *feeds, int n_feeds)
+{
+    int at;
+
+    GR_TRY(gr_step_check_given(s));
+    GR_TRY(gr_step_find_trace(s, trace, &at));
+    return gr_wrap(evaluate(s, at, feeds, n_feeds), "trace '%s'", trace);
+}
+
+gr_status gr_step_plan_named(gr_step *s, const char *trace, const gr_named *feeds, int n_feeds)
+{
+    int64_t n_made;
+    gr_entry *e;
+    int at;
+
+    GR_TRY(gr_step_check_given(s));
+    GR_TRY(gr_step_find_trace(s, trace, &at));
+    n_made = s->n_plans_made;
+    GR_TRY(gr_wrap(gr_step_entry(s, evaluation(s, at), feeds, n_feeds, &e), "trace '%s'", trace));
+    count_hit(s, n_made);
+    return GR_OK;
 }
 
 gr_status gr_step_use_ema(gr_step *s, bool on)
@@ -364,7 +421,10 @@ gr_status gr_step_get_stats(gr_step *s, gr_step_stats *out)
     *out = (gr_step_stats){
         .n_steps = s->n_updates,
         .n_skipped = skipped,
-        .grad_norm = (double)control[GR_CONTROL_NORM],
+        /* A watch looks at the gradients for itself: nobody asked for the norm. */
+        .grad_norm = s->update.watches && !gr_update_skips(&s->update)
+                         ? (double)NAN
+                         : (double)control[GR_CONTROL_NORM],
         .loss_scale = (double)scale,
         .arena_bytes = s->arena_bytes,
         .state_bytes = own_state_bytes(s),

@@ -36,16 +36,16 @@ static gr_status fill_image(const gr_step *s, void *host)
     return gr_vars_fill(s->vars, s->c.seed, host);
 }
 
-/* On the host in place: an image beside the state would be the most memory that a run ever takes.
- * Not where ranks have it in common, though: they write the same numbers there, and must not see
- * each other's half-made ones. */
+/* In place where the host can write there: an image beside the state would be the most memory that
+ * a run ever takes. Not where ranks have it in common, though: they write the same numbers there,
+ * and must not see each other's half-made ones. */
 static gr_status fill_state(gr_step *s)
 {
     const gr_backend_ops *ops = s->device->ops;
     void *host;
     gr_status st;
 
-    if (gr_step_is_host(s) && s->vars->n_common == 0)
+    if (s->device->ops->has_host_memory && s->vars->n_common == 0)
         return fill_image(s, s->bases.state);
     GR_TRY(ops->host_alloc(s->device, gr_step_state_bytes(s), &host));
     st = fill_image(s, host);
@@ -106,7 +106,7 @@ gr_status gr_step_seal(gr_step *s)
     /* Each only once: a seal that failed half-way is tried again. */
     if (!s->bases.state)
         GR_TRY(alloc_state(s));
-    if (!s->scalars && gr_step_is_host(s)) {
+    if (!s->scalars && !s->device->ops->needs_copies) {
         GR_TRY(ops->alloc(s->device, sizeof(gr_scalars), &mem));
         s->scalars = mem;
     }
@@ -126,7 +126,7 @@ gr_status gr_step_bind(gr_step *s, gr_entry *e)
 {
     gr_bases b = s->bases;
 
-    b.scalars = gr_step_is_host(s) ? s->scalars : e->input_mem;
+    b.scalars = s->device->ops->needs_copies ? e->input_mem : s->scalars;
     return gr_plan_bind(e->plan, &b);
 }
 
@@ -218,14 +218,14 @@ static void copy_slice(void *arg, int slice, int n_slices)
     memcpy(j->dst + lo, j->src + lo, (size_t)(hi - lo));
 }
 
-/* Between steps the pool is idle: on a host device all threads copy. */
+/* Between steps the pool is idle: where the host can read the state all threads copy. */
 static gr_status fetch(gr_step *s, void *dst, const gr_var *v)
 {
     copy_job j = { .dst = dst,
                    .src = (const char *)s->bases.state + v->offset,
                    .n_bytes = (int64_t)var_bytes(v) };
 
-    if (!gr_step_is_host(s))
+    if (!s->device->ops->has_host_memory)
         return s->device->ops->download(s->device, j.dst, j.src, (size_t)j.n_bytes);
     gr_pool_run(s->pool, copy_slice, &j, j.n_bytes > COPY_GRAIN ? gr_pool_size(s->pool) : 1);
     return GR_OK;
@@ -469,6 +469,7 @@ static gr_status restore(gr_step *s, restored *r)
 {
     GR_TRY(gr_step_shards(s) ? agree_on_snapshot(s, r) : read_snapshot(s, r));
     GR_TRY(write_state(s, r));
+    GR_TRY(gr_step_clear_record(s));
     s->n_updates = (int64_t)r->step;
     s->c.seed = r->seed;
     s->saw_bad_data = false;

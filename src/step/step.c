@@ -7,9 +7,32 @@
 #include "comm/solo.h"
 #include "step/private.h"
 
+/* A named trace; NULL: there is none. */
+static const gr_named_trace *find_trace(const gr_step_config *c, const char *name)
+{
+    for (int i = 0; i < c->n_traces; i++)
+        if (strcmp(c->traces[i].name, name) == 0)
+            return &c->traces[i];
+    return NULL;
+}
+
+static gr_status check_traces(const gr_step_config *c)
+{
+    if (c->n_traces < 0 || (c->n_traces > 0 && !c->traces))
+        return gr_fail(GR_ERR_ARG, "step: %d traces at address %p", c->n_traces,
+                       (const void *)c->traces);
+    for (int i = 0; i < c->n_traces; i++) {
+        if (!c->traces[i].name || !c->traces[i].trace)
+            return gr_fail(GR_ERR_ARG, "step: trace %d has no name or no function", i);
+        if (find_trace(c, c->traces[i].name) != &c->traces[i])
+            return gr_fail(GR_ERR_ARG, "step: two traces are called '%s'", c->traces[i].name);
+    }
+    return GR_OK;
+}
+
 static gr_status check_counts(const gr_step_config *c)
 {
-    if (!c->trace)
+    if (!c->trace && !find_trace(c, "train"))
         return gr_fail(GR_ERR_ARG, "step: trace is NULL");
     if (c->accumulate < 1)
         return gr_fail(GR_ERR_ARG, "step: accumulate is %d, must be at least 1", c->accumulate);
@@ -28,6 +51,7 @@ static gr_status check_counts(const gr_step_config *c)
 
 static gr_status check_config(const gr_step_config *c)
 {
+    GR_TRY(check_traces(c));
     GR_TRY(check_counts(c));
     if (!(c->clip_norm >= 0))
         return gr_fail(GR_ERR_ARG, "step: clip_norm is %g, must be 0 or more", c->clip_norm);
@@ -86,6 +110,25 @@ static gr_status keep_groups(gr_step *s)
     return GR_OK;
 }
 
+static gr_status keep_traces(gr_step *s)
+{
+    gr_step_config *c = &s->c;
+    gr_named_trace *traces = gr_arena_array(s->arena, (size_t)c->n_traces + 1, sizeof(*traces));
+    const gr_named_trace *train = find_trace(c, "train"), *eval = find_trace(c, "eval");
+
+    if (!traces)
+        return GR_ERR_NOMEM;
+    if (train && !c->trace)
+        c->trace = train->trace;
+    s->eval_trace = eval ? (int)(eval - c->traces) : -1;
+    for (int i = 0; i < c->n_traces; i++) {
+        traces[i] = c->traces[i];
+        GR_TRY(keep_text(s, &traces[i].name, ""));
+    }
+    c->traces = traces;
+    return GR_OK;
+}
+
 static gr_status keep_config(gr_step *s, const gr_step_config *c)
 {
     s->c = *c;
@@ -97,6 +140,7 @@ static gr_status keep_config(gr_step *s, const gr_step_config *c)
     if (s->c.dump_after)
         GR_TRY(keep_text(s, &s->c.dump_after, ""));
     GR_TRY(keep_groups(s));
+    GR_TRY(keep_traces(s));
     s->update = (gr_update_config){ .optim = s->c.optim,
                                     .clip_norm = c->clip_norm,
                                     .clip_value = c->clip_value,
@@ -167,6 +211,7 @@ static void free_memory(gr_step *s)
     if (gr_pg_size(s->c.pg) == 1)
         ops->free(s->device, s->bases.exchange);
     ops->host_free(s->device, s->params);
+    ops->host_free(s->device, s->records.mem);
     ops->host_free(s->device, s->bases.fault);
     ops->host_free(s->device, s->slot[0]);
     ops->host_free(s->device, s->slot[1]);

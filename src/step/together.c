@@ -99,7 +99,8 @@ gr_status gr_step_broadcast(gr_step *s, int root)
                        gr_pg_size(s->c.pg));
     if (gr_pg_size(s->c.pg) == 1)
         return GR_OK;
-    return gr_step_is_host(s) ? broadcast_host(s, s->bases.state, root) : broadcast_device(s, root);
+    return s->device->ops->has_host_memory ? broadcast_host(s, s->bases.state, root)
+                                           : broadcast_device(s, root);
 }
 
 /* ---- rank 0's buffers ---- */
@@ -255,7 +256,7 @@ gr_status gr_step_check_drift(gr_step *s)
     all = gr_malloc(n_ranks * (size_t)s->vars->n * sizeof(*all));
     if (!all)
         return GR_ERR_NOMEM;
-    if (!gr_step_is_host(s))
+    if (!ops->has_host_memory)
         st = ops->host_alloc(s->device, largest_param(s->vars), &mem);
     if (st == GR_OK)
         st = gather_sums(s, all, mem);

@@ -1,7 +1,8 @@
 /*
- * Choosing kernels by measuring them: all ranks time the same candidates at the same moment,
- * as they will run, and the slowest rank's time counts. So every rank chooses alike, and a
- * choice that only pays alone on the machine (units shared by cores) is not taken.
+ * Choosing kernels and their variants by measuring them, in the arena, before the first step:
+ * all ranks time the candidates that rank 0 names, at the same moment, as they will run, and
+ * the slowest rank's time counts. So every rank chooses identically, and a choice that only
+ * pays alone on the machine (units shared by cores) is not taken.
  *
  * A choice is kept by what the node looks like, "matmul trans_b f32 [128,784], ...", and
  * holds for every plan of the step.
@@ -10,14 +11,15 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "graph/graph.h"
+#include "graph/fusion.h"
 #include "step/private.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct gr_choice {
-    const char *look, *kernel; /* of the step's arena */
+    const char *look, *kernel; /* "kernel" or "kernel:variant"; both of the step's arena */
 };
 
 /* Operator, attributes, types and shapes, in one line. */
@@ -31,8 +33,7 @@ static gr_status look_of(const gr_node *n, gr_text *out)
     for (int i = 0; i < n->n_out; i++)
         gr_text_addf(out, " %s %s", gr_dtype_name(n->out[i].dtype),
                      gr_shape_text(&n->out[i].shape, shape, sizeof(shape)));
-    if (n->op->print)
-        n->op->print(n, out);
+    gr_node_print_attr(n, out);
     return gr_text_status(out);
 }
 
@@ -71,48 +72,118 @@ const char *gr_step_choose(void *step, const gr_node *n)
 
 /* ---- measuring ---- */
 
-/* The time of the slowest rank; all begin together. */
-static gr_status time_together(gr_step *s, const gr_node *n, const gr_kernel *k, double *seconds)
+/* Where nodes are measured: the arena, before a step lies in it. */
+static gr_tune tune_of(const gr_step *s)
 {
-    gr_tune t = { .device = s->device, .pool = s->pool, .n_threads = s->n_threads };
+    return (gr_tune){ .device = s->device,
+                      .kernels = s->module ? s->module->kernels : NULL,
+                      .pool = s->pool,
+                      .n_threads = s->n_threads,
+                      .mem = s->bases.arena };
+}
+
+/* Rank 0's text, on all: another library on another rank may offer other algorithms. */
+static gr_status share_text(gr_step *s, gr_text *t)
+{
+    int64_t len = (int64_t)t->len;
+    char *mem;
+    gr_status st;
+
+    if (gr_pg_size(s->c.pg) == 1)
+        return GR_OK;
+    GR_TRY(gr_pg_broadcast(s->c.pg, (gr_vec){ &len, 1, GR_I64 }, 0));
+    mem = gr_calloc((size_t)len + 1, 1);
+    if (!mem)
+        return GR_ERR_NOMEM;
+    if (gr_pg_rank(s->c.pg) == 0)
+        memcpy(mem, gr_text_str(t), (size_t)len);
+    st = len > 0 ? gr_pg_broadcast(s->c.pg, (gr_vec){ mem, (size_t)len, GR_U8 }, 0) : GR_OK;
+    gr_text_fini(t);
+    *t = (gr_text)GR_TEXT_INIT;
+    if (st == GR_OK)
+        gr_text_addn(t, mem, (size_t)len);
+    gr_free(mem);
+    return st == GR_OK ? gr_text_status(t) : st;
+}
+
+/* The time of the slowest rank; all begin together. Infinite where one cannot run it. */
+static gr_status time_together(gr_step *s, const gr_node *n, const char *candidate, size_t work,
+                               double *seconds)
+{
+    gr_tune t = tune_of(s);
 
     if (gr_pg_size(s->c.pg) > 1)
         GR_TRY(gr_pg_barrier(s->c.pg));
-    GR_TRY(gr_tune_time(&t, n, k, seconds));
+    GR_TRY(gr_tune_time(&t, n, candidate, work, seconds));
     if (gr_pg_size(s->c.pg) > 1)
         GR_TRY(gr_pg_allreduce(s->c.pg, (gr_vec){ seconds, 1, GR_F64 }, GR_REDUCE_MAX));
     return GR_OK;
 }
 
-static gr_status measure(gr_step *s, const gr_node *n, const char *look)
+/* Times all lines of `candidates`; *best is the fastest, within them; NULL: none runs. */
+static gr_status find_best(gr_step *s, const gr_node *n, const char *look, char *candidates,
+                           const char **best)
 {
-    const gr_kernel *candidates[GR_TUNE_CANDIDATES];
-    int count = gr_tune_candidates(n, candidates), best = 0;
-    double seconds, least = 0;
+    gr_tune t = tune_of(s);
+    double seconds, least = (double)INFINITY;
+    size_t work;
 
-    if (count < 2)
-        return GR_OK;
-    for (int i = 0; i < count; i++) {
-        GR_TRY(gr_wrap(time_together(s, n, candidates[i], &seconds), "measuring kernel '%s'",
-                       candidates[i]->name));
-        gr_log(STEP, DEBUG, "%s: %s takes %.1f us", look, candidates[i]->name, seconds * 1e6);
-        if (i == 0 || seconds < least) {
+    *best = NULL;
+    GR_TRY(gr_tune_reserve(&t, n, &work));
+    for (char *rest = NULL, *c = strtok_r(candidates, "\n", &rest); c;
+         c = strtok_r(NULL, "\n", &rest)) {
+        GR_TRY(gr_wrap(time_together(s, n, c, work, &seconds), "measuring kernel '%s'", c));
+        gr_log(STEP, DEBUG, "%s: %s takes %.1f us", look, c, seconds * 1e6);
+        if (seconds < least) {
             least = seconds;
-            best = i;
+            *best = c;
         }
     }
-    return add(s, look, strlen(look), candidates[best]->name, strlen(candidates[best]->name));
+    return GR_OK;
 }
 
-/* Every node of `g` that is worth it and not yet known: its look to *looks, or measured. */
+static gr_status measure(gr_step *s, const gr_node *n, const char *look)
+{
+    gr_tune t = tune_of(s);
+    gr_text lines = GR_TEXT_INIT;
+    const char *best = NULL;
+    int count;
+    gr_status st = gr_tune_candidates(&t, n, &lines, &count);
+
+    if (st == GR_OK)
+        st = share_text(s, &lines);
+    if (st == GR_OK && lines.len > 0)
+        st = find_best(s, n, look, lines.str, &best);
+    if (st == GR_OK && lines.len > 0 && best)
+        st = add(s, look, strlen(look), best, strlen(best));
+    gr_text_fini(&lines);
+    return st;
+}
+
+/* Whether there is a choice. */
+static gr_status has_choice(const gr_step *s, const gr_node *n, bool *has)
+{
+    gr_tune t = tune_of(s);
+    gr_text lines = GR_TEXT_INIT;
+    int count;
+    gr_status st = gr_tune_candidates(&t, n, &lines, &count);
+
+    gr_text_fini(&lines);
+    *has = count > 1;
+    return st;
+}
+
+/* Every node of `g` that is worth it and not yet known: its look to *looks, or measured. The
+ * ranks' looks were compared before, so that all measure the same nodes. */
 static gr_status each_node(gr_step *s, const gr_graph *g, gr_text *looks)
 {
-    const gr_kernel *candidates[GR_TUNE_CANDIDATES];
     gr_text look = GR_TEXT_INIT;
     gr_status st = GR_OK;
+    bool has;
 
     for (int i = 0; i < g->n_nodes && st == GR_OK; i++) {
-        if (gr_tune_candidates(g->nodes[i], candidates) < 2)
+        st = has_choice(s, g->nodes[i], &has);
+        if (st != GR_OK || !has)
             continue;
         st = look_of(g->nodes[i], &look);
         if (st != GR_OK || find(s, gr_text_str(&look)))
@@ -146,20 +217,37 @@ static gr_status is_alike(gr_step *s, const gr_graph *g, bool *alike)
     return st;
 }
 
-gr_status gr_step_tune(gr_step *s, const gr_graph *g)
+/* In an arena that has room for any candidate: that of a plan made before the choice. */
+static gr_status measure_all(gr_step *s, gr_graph *g)
+{
+    gr_plan *plan;
+    size_t n_bytes;
+
+    GR_TRY(gr_step_make_plan(s, g, &plan));
+    n_bytes = gr_plan_arena_bytes(plan);
+    gr_plan_destroy(plan);
+    GR_TRY(gr_step_grow_arena(s, n_bytes));
+    s->last = NULL; /* its outputs lay there */
+    return each_node(s, g, NULL);
+}
+
+gr_status gr_step_tune(gr_step *s, gr_graph *g)
 {
     int64_t begin = gr_now_ns();
+    gr_status st;
     bool alike;
 
-    if (!s->c.tune || s->is_tuned || !gr_step_is_host(s))
+    if (!s->c.tune || s->is_tuned)
         return GR_OK;
-    s->is_tuned = true;
     GR_TRY(is_alike(s, g, &alike));
     if (!alike) {
+        s->is_tuned = true;
         gr_log(STEP, WARN, "kernels are not measured: the ranks' first batches differ in shape");
         return GR_OK;
     }
-    GR_TRY(each_node(s, g, NULL));
+    st = measure_all(s, g);
+    s->is_tuned = true; /* from here on plans need not reserve */
+    GR_TRY(st);
     if (gr_pg_rank(s->c.pg) == 0)
         gr_log(STEP, INFO, "%d kernels chosen by measuring, in %.0f ms", s->n_choices,
                (double)(gr_now_ns() - begin) * 1e-6);

@@ -88,7 +88,7 @@ static void say_group(gr_trainer *t)
 static void warn_of_unused(const gr_trainer *t)
 {
     const gr_device *d = gr_step_device(t->step);
-    int n_seen = d->ops->is_host ? 0 : d->ops->count(), n_local = t->n_ranks;
+    int n_seen = d->ops->shares_memory ? 0 : d->ops->count(), n_local = t->n_ranks;
     gr_job job;
 
     if (gr_job_from_env(&job) == GR_OK && job.n_local > 0)

@@ -165,7 +165,7 @@ static gr_status tell_parts(gr_bench_run *b, const times *t)
     gr_status st;
     double *all;
 
-    if (gr_pg_size(b->pg) == 1 || !gr_step_device(b->step)->ops->is_host)
+    if (gr_pg_size(b->pg) == 1 || !gr_step_device(b->step)->ops->runs_at_once)
         return GR_OK;
     all = gr_calloc((size_t)gr_pg_size(b->pg) * (size_t)t->n_own, sizeof(*all));
     if (!all)

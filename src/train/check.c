@@ -173,12 +173,11 @@ static void say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
 
 static gr_status say_memory(gr_trainer *t, size_t *total)
 {
-    gr_named feeds[GR_RECIPE_MAX_FEEDS];
     gr_memory_report r;
     char *text;
 
-    GR_TRY(gr_feed_shapes(&t->view, t->o.batch_size, feeds));
-    GR_TRY(gr_step_memory_report(t->step, true, feeds, t->view.n_feeds, &r));
+    GR_TRY(gr_feed_shapes(&t->view, t->o.batch_size, t->shapes));
+    GR_TRY(gr_step_memory_report(t->step, true, t->shapes, t->view.n_feeds, &r));
     GR_TRY(gr_memory_report_text(&r, &text));
     gr_trainer_say(t, "Memory of a step on each rank:\n%s", text);
     free(text);
@@ -186,7 +185,7 @@ static gr_status say_memory(gr_trainer *t, size_t *total)
     if (t->o.device_memory == 0)
         return GR_OK;
     GR_TRY(most_needed(t, r.total, total));
-    say_fit(t, feeds, *total);
+    say_fit(t, t->shapes, *total);
     return GR_OK;
 }
 

@@ -43,6 +43,11 @@ gr_status gr_trainer_open_eval(gr_trainer *t)
 
         m->max_batch = n > m->max_batch ? n : m->max_batch;
     }
+    m->outputs = gr_calloc((size_t)t->view.n_outputs + 1, sizeof(*m->outputs));
+    m->feeds = gr_calloc((size_t)t->view.n_feeds + 1, sizeof(*m->feeds));
+    t->scores.values = gr_calloc((size_t)t->view.n_metrics + 1, sizeof(*t->scores.values));
+    if (!m->outputs || !m->feeds || !t->scores.values)
+        return GR_ERR_NOMEM;
     for (int i = 0; i < t->view.n_outputs; i++) {
         const gr_field *f = &t->view.outputs[i];
 
@@ -57,9 +62,13 @@ gr_status gr_trainer_open_eval(gr_trainer *t)
 
 void gr_trainer_close_eval(gr_trainer *t)
 {
-    for (int i = 0; i < GR_RECIPE_MAX_OUTPUTS; i++)
+    for (int i = 0; t->eval.outputs && i < t->view.n_outputs; i++)
         gr_free(t->eval.outputs[i]);
+    gr_free(t->eval.outputs);
+    gr_free(t->eval.feeds);
     gr_free(t->eval.counts);
+    gr_free(t->scores.values);
+    t->scores.values = NULL;
     t->eval = (gr_eval_memory){ 0 };
 }
 
@@ -75,10 +84,11 @@ static gr_status run_batch(gr_trainer *t, const gr_loaded *b, gr_eval *e)
                         field->dtype };
 
         GR_TRY(gr_step_read(t->step, field->name, rows));
-        e->outputs[i] = t->eval.outputs[i];
     }
     for (int i = 0; i < t->view.n_feeds; i++)
-        e->feeds[i] = b->mem[i];
+        t->eval.feeds[i] = b->mem[i];
+    e->outputs = (const void *const *)t->eval.outputs;
+    e->feeds = t->eval.feeds;
     e->n = b->n;
     e->index = b->index;
     return GR_OK;
@@ -89,9 +99,9 @@ static gr_status score_batch(gr_trainer *t, const gr_eval *e)
     double *extra = t->eval.counts + t->view.n_counts;
     float loss;
 
-    t->recipe->score(t->user, e, t->eval.counts);
+    t->recipe->evaluation->score(t->user, e, t->eval.counts);
     extra[SUM_SAMPLES] += (double)e->n;
-    if (t->recipe->loss) /* from the counts, at the end */
+    if (t->recipe->evaluation->loss) /* from the counts, at the end */
         return GR_OK;
     GR_TRY(gr_step_read(t->step, "loss", (gr_vec){ &loss, 1, GR_F32 }));
     extra[SUM_LOSS] += (double)loss * (double)e->n;
@@ -145,7 +155,7 @@ static gr_status run_split(gr_trainer *t, gr_split split, gr_prediction *out)
             return GR_OK;
         if (b->n > 0) {
             GR_TRY(run_batch(t, b, &e));
-            GR_TRY(out ? t->recipe->predict(t->user, &e, out) : score_batch(t, &e));
+            GR_TRY(out ? t->recipe->evaluation->predict(t->user, &e, out) : score_batch(t, &e));
         }
         GR_TRY(meet(t, &m, n_done));
         if (t->stopped_by != 0)
@@ -179,10 +189,10 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
     if (t->stopped_by != 0)
         return GR_OK;
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ sums, n_sums, GR_F64 }, GR_REDUCE_SUM));
-    t->recipe->measure(t->user, sums, out->values);
+    t->recipe->evaluation->measure(t->user, sums, out->values);
     out->n_samples = (int64_t)extra[SUM_SAMPLES];
-    out->loss =
-        t->recipe->loss ? t->recipe->loss(t->user, sums) : extra[SUM_LOSS] / extra[SUM_SAMPLES];
+    out->loss = t->recipe->evaluation->loss ? t->recipe->evaluation->loss(t->user, sums)
+                                            : extra[SUM_LOSS] / extra[SUM_SAMPLES];
     return GR_OK;
 }
 

@@ -61,7 +61,7 @@ static gr_status load(void *arg, const gr_load_item *item, void *const *mem)
 
     for (int i = 0; i < from->view->n_feeds; i++)
         memset(mem[i], 0, field_bytes(&from->view->feeds[i]));
-    return from->recipe->load(from->user, &s, mem);
+    return from->recipe->data->load(from->user, &s, mem);
 }
 
 gr_status gr_feed_open(gr_feed *f, const gr_feed_config *c)
@@ -70,6 +70,9 @@ gr_status gr_feed_open(gr_feed *f, const gr_feed_config *c)
     bool trains = c->from.split == GR_SPLIT_TRAIN;
 
     *f = (gr_feed){ .from = c->from, .order = c->order };
+    f->feeds = gr_calloc((size_t)f->from.view->n_feeds + 1, sizeof(*f->feeds));
+    if (!f->feeds)
+        return GR_ERR_NOMEM;
     GR_TRY(gr_feed_shapes(f->from.view, c->order->max_batch, f->feeds));
     lc.source = f->order;
     lc.load = load;
@@ -97,6 +100,7 @@ void gr_feed_close(gr_feed *f)
     gr_loader_destroy(f->loader);
     gr_order_source_destroy(f->order);
     gr_free(f->bad);
+    gr_free(f->feeds);
     *f = (gr_feed){ 0 };
 }
 

@@ -30,7 +30,7 @@ typedef struct gr_feed {
     int64_t n_bad;          /* of them on this rank, so far */
     int64_t n_bad_shared;   /* as of the latest gr_trainer_count_skips(): this rank's, */
     int64_t n_bad_all;      /* and those of all ranks together */
-    gr_named feeds[GR_RECIPE_MAX_FEEDS];
+    gr_named *feeds;        /* owned: over the latest batch */
 } gr_feed;
 
 typedef struct gr_feed_config {

@@ -1,6 +1,7 @@
 /* The judge of evaluations. */
 #include "train/judge.h"
 
+#include "base/alloc.h"
 #include "base/option.h"
 #include "train/rate.h"
 
@@ -11,11 +12,13 @@
 
 static gr_status unknown_metric(const char *word, const gr_recipe_view *view)
 {
-    const char *names[GR_RECIPE_MAX_METRICS + 2] = { NULL };
+    const char **names = gr_calloc((size_t)view->n_metrics + 2, sizeof(*names));
     gr_text known = GR_TEXT_INIT;
     const char *near;
     gr_status st;
 
+    if (!names)
+        return GR_ERR_NOMEM;
     for (int i = 0; i < view->n_metrics; i++) {
         names[i] = view->metrics[i].name;
         gr_text_addf(&known, "%s, ", names[i]);
@@ -25,6 +28,7 @@ static gr_status unknown_metric(const char *word, const gr_recipe_view *view)
     st = gr_fail(GR_ERR_ARG, "best_by: the recipe has no metric '%s'; it has %s%s", word,
                  near ? near : gr_text_str(&known), near ? "" : "loss");
     gr_text_fini(&known);
+    gr_free(names);
     return st;
 }
 

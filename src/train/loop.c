@@ -4,6 +4,10 @@
  * After each step all ranks agree whether to stop; everything else that decides about
  * going on (a loss that is no number, the last step) is computed alike on every rank.
  *
+ * On a GPU the steps themselves carry this, and the host reads it two steps later: it queues work
+ * and waits for none that is recent. It catches up where it must know: for a record, at the end of
+ * an epoch and of the run, and before anything is validated or saved.
+ *
  * A stop in the middle of a validation leaves no scores: `last` notes that the validation is
  * owed, and a resume begins with it. So the judge sees what it would have seen, and the bits of the
  * run are those of an unbroken one.
@@ -14,6 +18,7 @@
 #include "base/log.h"
 #include "base/nan.h"
 #include "comm/pg.h"
+#include "step/vote.h"
 #include "train/stop.h"
 
 #include <inttypes.h>
@@ -38,8 +43,6 @@ static void skip_time(gr_trainer *t)
     gr_pace_mark(&t->pace, &now);
 }
 
-/* ---- one step ---- */
-
 static int64_t epoch_of(const gr_trainer *t, int64_t step)
 {
     return gr_trainer_place(t, step) / t->steps_per_epoch;
@@ -50,6 +53,65 @@ double gr_trainer_lr(const gr_trainer *t, int64_t step)
     return gr_schedule_lr(&t->schedule, gr_trainer_place(t, step) - t->lr_from) *
            gr_judge_lr_scale(&t->judge);
 }
+
+/* ---- what a step is followed by, and whether it is the last ---- */
+
+static bool evaluates_at(const gr_trainer *t, int64_t step)
+{
+    if (t->size[GR_SPLIT_VALID] < 1)
+        return false;
+    if (step == t->end)
+        return true;
+    return t->o.val_interval.n > 0 && epoch_of(t, step - 1) + 1 >= t->o.val_start &&
+           gr_trainer_place(t, step) %
+                   (t->o.val_interval.n * (t->o.val_interval.epochs ? t->steps_per_epoch : 1)) ==
+               0;
+}
+
+static bool records_at(const gr_trainer *t, int64_t step)
+{
+    return step % t->o.log_every == 0 || gr_trainer_saves_at(t, step) || evaluates_at(t, step);
+}
+
+/* Whether the host waits for all steps so far: whatever else it does then must know of them. */
+static bool catches_up(const gr_trainer *t)
+{
+    return records_at(t, t->at) || gr_trainer_ends_epoch(t, t->at) || t->at == t->end;
+}
+
+/* A file STOP in the run's folder asks for an orderly end (WORKLOADS 4h). Rank 0 alone
+ * looks, twice a second: the others need no such folder. */
+static bool stop_file_is_there(gr_trainer *t)
+{
+    int64_t now_ns = gr_now_ns();
+
+    if (!gr_trainer_writes(t) || !t->stop_path || now_ns - t->looked_at_ns < LOOK_NS)
+        return false;
+    t->looked_at_ns = now_ns;
+    return access(t->stop_path, F_OK) == 0;
+}
+
+/* What this rank would stop for; 0: nothing. */
+static int wanted_stop(gr_trainer *t)
+{
+    int signal = gr_stop_signal();
+
+    return signal == 0 && stop_file_is_there(t) ? GR_STOP_FILE : signal;
+}
+
+/* Lets the next step carry this rank's request to the others. */
+static void ask_to_stop(gr_trainer *t)
+{
+    int wish = wanted_stop(t);
+
+    if (wish != 0 && t->wish == 0)
+        gr_log(TRAIN, DEBUG, "step %" PRId64 " carries a request to stop", t->at + 1);
+    if (t->wish == 0)
+        t->wish = wish; /* a file that was seen once need not be looked for again */
+    gr_step_ask_to_stop(t->step, t->wish);
+}
+
+/* ---- one step ---- */
 
 static gr_status train(gr_trainer *t, double lr)
 {
@@ -95,7 +157,7 @@ static gr_status share_loss(gr_trainer *t, double loss, int64_t n_losses)
 
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &loss, 1, GR_F64 }, GR_REDUCE_SUM));
     t->loss = gr_plain_nan(loss / (double)n_losses / t->n_ranks);
-    if (isfinite(t->loss)) /* on every rank alike */
+    if (isfinite(t->loss) || t->is_watched) /* on every rank alike */
         return GR_OK;
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &code, 1, GR_I32 }, GR_REDUCE_MAX));
     return gr_trainer_judge_loss(t, code);
@@ -110,6 +172,8 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
     double lr = gr_trainer_lr(t, t->at), loss = 0;
 
     gr_trainer_begin_mean(t, epoch_of(t, t->at));
+    if (t->is_watched)
+        ask_to_stop(t);
     for (int64_t m = 0; m < t->o.accumulate; m++) {
         GR_TRY(micro_step(t, in_epoch * t->o.accumulate + m, lr));
         if (m >= t->o.accumulate - n_losses)
@@ -117,8 +181,10 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
     }
     t->at++;
     t->lr = lr;
-    if (looks)
+    if (looks && !t->is_watched)
         gr_trainer_see_loss(t, loss);
+    if (t->is_watched)
+        GR_TRY(gr_trainer_take_verdicts(t, want_loss || catches_up(t)));
     return want_loss ? share_loss(t, loss, n_losses) : GR_OK;
 }
 
@@ -304,41 +370,10 @@ static gr_status advise(gr_trainer *t)
 
 /* ---- the loop ---- */
 
-static bool evaluates_at(const gr_trainer *t, int64_t step)
-{
-    if (t->size[GR_SPLIT_VALID] < 1)
-        return false;
-    if (step == t->end)
-        return true;
-    return t->o.val_interval.n > 0 && epoch_of(t, step - 1) + 1 >= t->o.val_start &&
-           gr_trainer_place(t, step) %
-                   (t->o.val_interval.n * (t->o.val_interval.epochs ? t->steps_per_epoch : 1)) ==
-               0;
-}
-
-static bool records_at(const gr_trainer *t, int64_t step)
-{
-    return step % t->o.log_every == 0 || gr_trainer_saves_at(t, step) || evaluates_at(t, step);
-}
-
-/* A file STOP in the run's folder asks for an orderly end (WORKLOADS 4h). Rank 0 alone
- * looks, twice a second: the others need no such folder. */
-static bool stop_file_is_there(gr_trainer *t)
-{
-    int64_t now_ns = gr_now_ns();
-
-    if (!gr_trainer_writes(t) || !t->stop_path || now_ns - t->looked_at_ns < LOOK_NS)
-        return false;
-    t->looked_at_ns = now_ns;
-    return access(t->stop_path, F_OK) == 0;
-}
-
 gr_status gr_trainer_agree_on_signal(gr_trainer *t, int *signal, int64_t *most)
 {
-    int64_t agreed[2] = { gr_stop_signal(), *most };
+    int64_t agreed[2] = { wanted_stop(t), *most };
 
-    if (agreed[0] == 0 && stop_file_is_there(t))
-        agreed[0] = GR_STOP_FILE;
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ agreed, 2, GR_I64 }, GR_REDUCE_MAX));
     *signal = (int)agreed[0];
     *most = agreed[1];
@@ -347,10 +382,12 @@ gr_status gr_trainer_agree_on_signal(gr_trainer *t, int *signal, int64_t *most)
 
 gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal)
 {
-    int32_t agreed[2] = { gr_stop_signal(), t->watch.code };
+    int32_t agreed[2] = { 0, t->watch.code };
 
-    if (agreed[0] == 0 && stop_file_is_there(t))
-        agreed[0] = GR_STOP_FILE;
+    *signal = t->asked;
+    if (t->is_watched)
+        return GR_OK;
+    agreed[0] = wanted_stop(t);
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ agreed, 2, GR_I32 }, GR_REDUCE_MAX));
     *signal = agreed[0];
     return agreed[1] == 0 ? GR_OK : gr_trainer_judge_loss(t, agreed[1]);
@@ -406,6 +443,7 @@ static gr_status stop(gr_trainer *t, int signal)
 {
     gr_text command = GR_TEXT_INIT;
 
+    GR_TRY(gr_trainer_take_verdicts(t, true));
     GR_TRY(gr_trainer_save(t));
     GR_TRY(gr_trainer_finish_saves(t));
     GR_TRY(gr_trainer_sum_up_skips(t));

@@ -107,7 +107,7 @@ static void warn_of_padding(const gr_trainer *t)
 
 static gr_status check_sampler(const gr_trainer *t)
 {
-    if (t->o.sampler == GR_ORDER_WEIGHTED && !t->recipe->weigh)
+    if (t->o.sampler == GR_ORDER_WEIGHTED && !t->recipe->data->weights)
         return gr_fail(GR_ERR_ARG,
                        "recipe '%s' gives its samples no weights, which --sampler "
                        "weighted needs",
@@ -142,7 +142,7 @@ static gr_status check_task(const gr_trainer *t)
 {
     bool tests = t->task == GR_TASK_TEST;
 
-    if (!tests && !t->recipe->predict)
+    if (!tests && !t->recipe->evaluation->predict)
         return gr_fail(GR_ERR_ARG, "recipe '%s' predicts nothing", t->recipe->name);
     if (t->size[tests ? GR_SPLIT_TEST : GR_SPLIT_PREDICT] < 1)
         return gr_fail(GR_ERR_ARG, "recipe '%s' has no samples to %s", t->recipe->name,
@@ -192,12 +192,15 @@ gr_status gr_trainer_open_data(gr_trainer *t)
                             .settings = t->o.settings };
 
     choose_workers(t);
-    GR_TRY(gr_wrap(t->recipe->create(&t->user, &rc), "recipe '%s'", t->recipe->name));
-    GR_TRY(t->recipe->describe(t->user, &t->view));
+    GR_TRY(gr_wrap(t->recipe->data->open(&t->user, &rc), "recipe '%s'", t->recipe->name));
+    GR_TRY(t->recipe->data->describe(t->user, &t->view));
+    t->shapes = gr_arena_array(t->arena, (size_t)t->view.n_feeds + 1, sizeof(*t->shapes));
+    if (!t->shapes)
+        return GR_ERR_NOMEM;
     if (t->task == GR_TASK_TRAIN)
         GR_TRY(gr_wrap(keep_found(t), "recipe '%s'", t->recipe->name));
     for (int split = 0; split < GR_N_SPLITS; split++)
-        t->size[split] = t->recipe->size(t->user, (gr_split)split);
+        t->size[split] = t->recipe->data->size(t->user, (gr_split)split);
     GR_TRY(t->task == GR_TASK_TRAIN ? open_training(t) : check_task(t));
     return gr_trainer_open_eval(t);
 }
@@ -225,7 +228,7 @@ static gr_status open_weighted(const gr_trainer *t, gr_batch_cut cut, gr_order_s
     if (!weights)
         return GR_ERR_NOMEM;
     c.weights = weights;
-    st = t->recipe->weigh(t->user, weights);
+    st = t->recipe->data->weights(t->user, weights);
     if (st == GR_OK)
         st = gr_order_weighted(out, &c);
     gr_free(weights);
@@ -258,7 +261,7 @@ gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split)
                                    .split = split,
                                    .seed = (uint64_t)t->o.seed },
                          .n_samples = t->size[split],
-                         .device = t->o.pin_memory && !d->ops->is_host ? d : NULL,
+                         .device = t->o.pin_memory && d->ops->needs_copies ? d : NULL,
                          .n_workers = t->n_workers,
                          .prefetch = (int)t->o.prefetch,
                          .batches_per_epoch = trains ? t->n_micro : 0,

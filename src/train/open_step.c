@@ -39,7 +39,8 @@ static gr_status make_step(gr_trainer *t)
     static const gr_dtype wire[] = { GR_F32, GR_BF16, GR_F16 }; /* gr_wire_dtype */
     gr_step_config c = GR_STEP_CONFIG_INIT;
 
-    c.trace = t->recipe->trace;
+    c.traces = t->recipe->model->traces;
+    c.n_traces = t->recipe->model->n_traces;
     c.user = t->user;
     c.device = t->o.device;
     c.group = groups[t->o.group];
@@ -81,7 +82,7 @@ static gr_status make_step(gr_trainer *t)
     return c.config_text ? gr_step_create(&t->step, &c) : GR_ERR_NOMEM;
 }
 
-/* Ranks of a host share its memory; a GPU is one rank's own. */
+/* How many ranks divide what is free: a GPU is one rank's own. */
 static gr_status free_memory(const gr_trainer *t, size_t *n_free, int *n_sharing)
 {
     gr_device *d = gr_step_device(t->step);
@@ -89,7 +90,7 @@ static gr_status free_memory(const gr_trainer *t, size_t *n_free, int *n_sharing
     gr_job job;
 
     GR_TRY(gr_job_ranks_from_env(&job));
-    *n_sharing = d->ops->is_host && job.n_local > 0 ? job.n_local : 1;
+    *n_sharing = d->ops->shares_memory && job.n_local > 0 ? job.n_local : 1;
     return d->ops->memory(d, n_free, &n_all);
 }
 
@@ -149,30 +150,27 @@ static gr_status check_limit(const gr_trainer *t, const gr_memory_report *r)
 /* P20: what does not fit is refused before anything of that size is allocated. */
 gr_status gr_trainer_check_free(gr_trainer *t)
 {
-    gr_named feeds[GR_RECIPE_MAX_FEEDS];
     gr_memory_report r;
     size_t n_free = 0;
     int n_sharing = 1;
 
-    GR_TRY(gr_feed_shapes(&t->view, t->o.batch_size, feeds));
-    GR_TRY(gr_step_memory_report(t->step, true, feeds, t->view.n_feeds, &r));
+    GR_TRY(gr_feed_shapes(&t->view, t->o.batch_size, t->shapes));
+    GR_TRY(gr_step_memory_report(t->step, true, t->shapes, t->view.n_feeds, &r));
     GR_TRY(free_memory(t, &n_free, &n_sharing));
     t->memory_total = r.total;
     t->memory_free = n_free / (size_t)n_sharing;
     GR_TRY(check_limit(t, &r));
     if (n_free == 0 || r.total <= t->memory_free)
         return GR_OK;
-    return refuse_memory(t, feeds, t->memory_free, r.total);
+    return refuse_memory(t, t->shapes, t->memory_free, r.total);
 }
 
 gr_status gr_trainer_plan_shape(gr_trainer *t, bool training, int64_t n)
 {
-    gr_named feeds[GR_RECIPE_MAX_FEEDS];
-
     if (n < 1)
         return GR_OK;
-    GR_TRY(gr_feed_shapes(&t->view, n, feeds));
-    return gr_step_plan(t->step, training, feeds, t->view.n_feeds);
+    GR_TRY(gr_feed_shapes(&t->view, n, t->shapes));
+    return gr_step_plan(t->step, training, t->shapes, t->view.n_feeds);
 }
 
 /* All shapes the run will meet: whole batches and the short last ones. */
@@ -225,6 +223,7 @@ gr_status gr_trainer_create_step(gr_trainer *t)
 {
     GR_TRY(make_step(t));
     t->amp = gr_step_amp(t->step);
+    GR_TRY(gr_trainer_watch(t));
     return name_device(t);
 }
 

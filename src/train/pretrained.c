@@ -76,10 +76,24 @@ static float to_f32(const void *mem, gr_dtype t, int64_t i)
     return t == GR_F16 ? gr_f16_to_f32(((const uint16_t *)mem)[i]) : ((const float *)mem)[i];
 }
 
+/* But for dimensions of 1: a convolution of 1 x 1 is a linear layer, a table may be a batch of one.
+ */
+static gr_shape squeezed(const gr_shape *s)
+{
+    gr_shape out = { 0 };
+
+    for (int i = 0; i < s->n_dims; i++)
+        if (s->dim[i] != 1)
+            out.dim[out.n_dims++] = s->dim[i];
+    return out;
+}
+
 /* A floating type becomes f32; others must be the same. */
 static bool fits(const gr_named *from, const gr_named *to)
 {
-    return gr_shape_equal(&from->shape, &to->shape) &&
+    gr_shape a = squeezed(&from->shape), b = squeezed(&to->shape);
+
+    return gr_shape_equal(&a, &b) &&
            (from->dtype == to->dtype || (gr_dtype_is_float(from->dtype) && to->dtype == GR_F32));
 }
 

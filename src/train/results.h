@@ -11,7 +11,7 @@ extern "C" {
 
 /* What an evaluation gave: values in the order of the recipe's metrics. */
 typedef struct gr_scores {
-    double loss, values[GR_RECIPE_MAX_METRICS];
+    double loss, *values;
     int64_t n_samples; /* that were evaluated, by all ranks */
 } gr_scores;
 

@@ -194,6 +194,7 @@ gr_status gr_trainer_open(gr_trainer *t, const gr_command *c)
     GR_TRY(begin_training(t, c));
     GR_TRY(gr_trainer_claim_folder(t));
     gr_trainer_open_log(t);
+    t->watches = true;
     GR_TRY(open_run(t));
     GR_TRY(open_files(t));
     GR_TRY(gr_trainer_banner(t));
@@ -222,7 +223,7 @@ void gr_trainer_close(gr_trainer *t)
     gr_step_destroy(t->step);
     gr_trainer_close_eval(t);
     if (t->user)
-        t->recipe->destroy(t->user);
+        t->recipe->data->close(t->user);
     gr_pg_destroy(t->pg);
     GR_IGNORE(gr_log_to_file(NULL)); /* no thread logs any more; an end cannot fail */
     gr_train_options_fini(&t->o);

@@ -41,46 +41,52 @@ typedef struct survey {
     part parts[N_SLICES];
 } survey;
 
-/* Memory for one sample; freed with free_sample(). */
-static gr_status make_sample(const gr_recipe_view *view, void **mem)
+static void free_sample(void **mem, int n_feeds)
 {
-    for (int i = 0; i < view->n_feeds; i++) {
+    for (int i = 0; mem && i < n_feeds; i++)
+        gr_free(mem[i]);
+    gr_free(mem);
+}
+
+/* Memory for one sample; freed with free_sample(). */
+static gr_status make_sample(const gr_recipe_view *view, void ***out)
+{
+    void **mem = gr_calloc((size_t)view->n_feeds + 1, sizeof(*mem));
+
+    for (int i = 0; mem && i < view->n_feeds; i++) {
         const gr_field *f = &view->feeds[i];
 
         mem[i] = gr_calloc((size_t)gr_shape_count(&f->shape) + 1, gr_dtype_bytes(f->dtype));
-        if (!mem[i])
-            return GR_ERR_NOMEM;
+        if (!mem[i]) {
+            free_sample(mem, view->n_feeds);
+            mem = NULL;
+        }
     }
-    return GR_OK;
-}
-
-static void free_sample(void **mem)
-{
-    for (int i = 0; i < GR_RECIPE_MAX_FEEDS; i++)
-        gr_free(mem[i]);
+    *out = mem;
+    return mem ? GR_OK : GR_ERR_NOMEM;
 }
 
 static gr_status look(const survey *s, const gr_sample *sample, void *const *mem, part *p)
 {
     const gr_trainer *t = s->t;
 
-    if (t->recipe->inspect)
-        GR_TRY(t->recipe->inspect(t->user, sample));
+    if (t->recipe->data->check)
+        GR_TRY(t->recipe->data->check(t->user, sample));
     if (sample->index % s->stride != 0)
         return GR_OK;
     p->n_loaded++;
-    return t->recipe->load(t->user, sample, mem);
+    return t->recipe->data->load(t->user, sample, mem);
 }
 
 static void look_at_slice(void *arg, int slice, int n_slices)
 {
     survey *s = arg;
     part *p = &s->parts[slice];
-    void *mem[GR_RECIPE_MAX_FEEDS] = { 0 };
+    void **mem = NULL;
     int64_t lo, hi;
 
     gr_pool_cut(s->n_mine, 1, slice, n_slices, &lo, &hi);
-    p->st = make_sample(&s->t->view, mem);
+    p->st = make_sample(&s->t->view, &mem);
     for (int64_t k = lo; k < hi && p->st == GR_OK; k++) {
         gr_sample sample = { .split = s->split,
                              .index = s->t->rank + k * s->t->n_ranks,
@@ -97,7 +103,7 @@ static void look_at_slice(void *arg, int slice, int n_slices)
         }
         p->n_broken++;
     }
-    free_sample(mem);
+    free_sample(mem, s->t->view.n_feeds);
 }
 
 /* This rank's first ones as lines "index: text". */
@@ -173,7 +179,7 @@ static gr_status look_at_split(gr_trainer *t, gr_pool *pool, survey *s, int64_t 
     gr_trainer_say(t,
                    "Data: %" PRId64 " %s samples, %s%" PRId64 " loaded, %" PRId64
                    " broken (%.1f s, %d thread%s on each rank)%s",
-                   size, gr_split_name(s->split), t->recipe->inspect ? "all looked at, " : "",
+                   size, gr_split_name(s->split), t->recipe->data->check ? "all looked at, " : "",
                    sums[1], sums[0], (double)(gr_now_ns() - from_ns) * 1e-9, gr_pool_size(pool),
                    gr_plural(gr_pool_size(pool)), sums[0] > 0 ? ":" : "");
     return sums[0] > 0 ? share_broken(t, s, sums[0]) : GR_OK;

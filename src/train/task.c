@@ -213,22 +213,22 @@ static const char *output_folder(const gr_trainer *t, const char *inside)
 static gr_status test(gr_trainer *t)
 {
     gr_text table = GR_TEXT_INIT;
-    gr_scores s = { 0 };
+    const gr_scores *s = &t->scores;
     const char *folder;
     gr_status st;
 
-    GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_TEST, &s));
+    GR_TRY(gr_trainer_evaluate(t, GR_SPLIT_TEST, &t->scores));
     GR_TRY(gr_trainer_sum_up_skips(t));
     if (!gr_trainer_writes(t))
         return GR_OK;
     folder = output_folder(t, "");
     if (!t->o.output)
         GR_TRY(gr_run_check_inside(t->folder));
-    gr_results_table(&t->view, &s, &table);
-    gr_trainer_say(t, "Test of %s on %" PRId64 " sample%s:\n%s", t->resumed_from, s.n_samples,
-                   gr_plural(s.n_samples), gr_text_str(&table));
+    gr_results_table(&t->view, s, &table);
+    gr_trainer_say(t, "Test of %s on %" PRId64 " sample%s:\n%s", t->resumed_from, s->n_samples,
+                   gr_plural(s->n_samples), gr_text_str(&table));
     gr_text_fini(&table);
-    st = gr_results_write(&t->view, &s, folder);
+    st = gr_results_write(&t->view, s, folder);
     if (st == GR_OK)
         gr_trainer_say(t, "Results: %s/test_metrics.json, %s/test_metrics.csv", folder, folder);
     return st;

@@ -93,7 +93,7 @@ static bool wants_wandb(const gr_trainer *t)
 
 gr_status gr_trainer_open_track(gr_trainer *t)
 {
-    const char *names[GR_RECIPE_MAX_METRICS + 1] = { "val_loss" };
+    const char **names = gr_arena_array(t->arena, (size_t)t->view.n_metrics + 1, sizeof(*names));
     gr_wandb_config wandb = { .folder = t->folder,
                               .project = t->o.wandb_project,
                               .name = t->o.wandb_name,
@@ -112,8 +112,9 @@ gr_status gr_trainer_open_track(gr_trainer *t)
                           .n_metrics = t->view.n_metrics + 1 };
     gr_param *params = gr_arena_array(t->arena, MAX_PARAMS, sizeof(*params));
 
-    if (!params)
+    if (!params || !names)
         return GR_ERR_NOMEM;
+    names[0] = "val_loss";
     GR_TRY(make_params(t, params, &c.n_params));
     c.params = wandb.params = params;
     wandb.n_params = c.n_params;

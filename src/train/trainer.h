@@ -30,8 +30,9 @@
 /* Memory of evaluations: what the model made of a batch, and sums. */
 typedef struct gr_eval_memory {
     int64_t max_batch; /* samples that there is room for */
-    void *outputs[GR_RECIPE_MAX_OUTPUTS];
-    double *counts; /* view.n_counts; behind them the loss and the samples */
+    void **outputs;
+    const void **feeds; /* of the batch that is scored */
+    double *counts;     /* view.n_counts; behind them the loss and the samples */
 } gr_eval_memory;
 
 /* Where a run begins: from the checkpoint of a folder or file, or anew (both NULL). */
@@ -44,7 +45,7 @@ typedef struct gr_source {
 /* Losses that are not finite (finite.c). */
 typedef struct gr_loss_watch {
     int32_t code; /* of this rank's latest step: 0 finite, else greater the lower the rank */
-    int64_t seen_at, seen_before; /* steps whose loss was looked at: the latest, the one before */
+    int64_t seen_at, seen_before; /* steps that were looked at: the latest, the one before */
     int64_t bad_at, n_bad, n_in_row;
 } gr_loss_watch;
 
@@ -62,6 +63,7 @@ typedef struct gr_trainer {
     const gr_recipe *recipe;
     void *user;          /* the recipe's */
     gr_recipe_view view; /* of the recipe */
+    gr_named *shapes;    /* of its feeds, for who plans; n_feeds, without memory */
     int64_t size[GR_N_SPLITS];
     gr_feed feeds[GR_N_SPLITS]; /* opened when they are needed */
     int n_workers, n_cores;     /* loader threads of this rank; its share of the cores */
@@ -98,7 +100,7 @@ typedef struct gr_trainer {
     gr_pace pace;
     bool advised;     /* what the first epoch taught was said */
     int64_t data_ns;  /* spent waiting for training samples */
-    gr_scores scores; /* of the latest evaluation */
+    gr_scores scores; /* of the latest evaluation; owns its values */
     bool has_scores;
     gr_judge judge;        /* of the evaluations */
     bool gives_up;         /* early stopping: the run ends with the latest evaluation */
@@ -115,6 +117,10 @@ typedef struct gr_trainer {
     gr_check_report
         *check; /* debugging: steps are checked, and this says what was found; or NULL */
     gr_loss_watch watch;
+    bool watches;    /* a run that is saved: its steps keep records where the host is late */
+    bool is_watched; /* they do: see finite.c */
+    int wish;        /* what this rank's steps ask for since it was noticed; 0: nothing */
+    int asked;       /* the first request to stop in a record, on all ranks alike; 0: none */
     gr_epoch_mean mean;
     double loss; /* mean over the ranks, as of the first step or the latest record; NaN before */
 } gr_trainer;
@@ -253,6 +259,11 @@ gr_status gr_trainer_survey(gr_trainer *t) GR_MUST_CHECK;
 bool gr_trainer_sees_losses(const gr_trainer *t);
 void gr_trainer_see_loss(gr_trainer *t, double loss);
 gr_status gr_trainer_judge_loss(gr_trainer *t, int32_t code) GR_MUST_CHECK;
+/* finite.c: lets steps keep records, if they are to and the device is late; before the first plan.
+ * Takes records of two steps ago and before, or with `drain` of all steps so far: t->asked, and
+ * on every rank alike GR_ERR_ARG where a step ends the run. */
+gr_status gr_trainer_watch(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_take_verdicts(gr_trainer *t, bool drain) GR_MUST_CHECK;
 
 /* mean.c, around a step: its epoch; after a micro-step that has a loss: it is read and added to
  * *loss, or (NULL) only counted, without waiting. */

@@ -68,7 +68,7 @@ static void test_rest(gr_device *d)
     gr_text text = GR_TEXT_INIT;
     void *recorded;
 
-    GR_CHECK(d->ops->is_host && !d->ops->can_capture);
+    GR_CHECK(d->ops->has_host_memory && d->ops->runs_at_once && !d->ops->can_capture);
     GR_CHECK(d->ops->count() >= 1);
     d->ops->describe(d, &text);
     GR_CHECK(gr_text_str(&text)[0] != '\0');

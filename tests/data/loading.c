@@ -29,7 +29,7 @@ static gr_status load(void *arg, const gr_load_item *item, void *const *mem)
             return gr_fail(GR_ERR_FORMAT, "file 'img_%" PRId64 ".png' is cut off", item->index);
     for (int i = 0; i < LOADING_FEATURES; i++)
         x[i] = (float)(item->index * 10 + i) + (float)item->epoch * 0.5f;
-    memset(y, (int)(item->index & 0xff), (size_t)item->length);
+    memset(y, (int)(item->index & 0xff), w->bytes[item->size]);
     return GR_OK;
 }
 
@@ -41,7 +41,10 @@ gr_loader_config loading_config(loading *w, gr_order_source *source, int n_worke
     c.load = load;
     c.load_arg = w;
     c.fields[0] = (gr_loader_field){ .bytes = LOADING_FEATURES * sizeof(float) };
-    c.fields[1] = (gr_loader_field){ .bytes = 1, .by_length = true };
+    w->bytes[0] = 1;
+    for (int k = 0; source->sizes && k < source->sizes->n_sizes; k++)
+        w->bytes[k] = (size_t)source->sizes->size[k * source->sizes->n_axes];
+    c.fields[1] = (gr_loader_field){ .by_size = w->bytes };
     c.n_fields = 2;
     c.n_workers = n_workers;
     c.what = "training";
@@ -57,8 +60,9 @@ gr_order_source *loading_shuffled(int64_t n, int64_t batch, bool drop_last)
     return s;
 }
 
-void loading_check(const gr_loaded *b)
+void loading_check(const loading *w, const gr_loaded *b)
 {
+    size_t n_bytes = w->bytes[b->size];
     const float *x = b->mem[0];
     const unsigned char *y = b->mem[1];
 
@@ -66,7 +70,7 @@ void loading_check(const gr_loaded *b)
         for (int f = 0; f < LOADING_FEATURES; f++)
             GR_CHECK(x[i * LOADING_FEATURES + f] ==
                      (float)(b->index[i] * 10 + f) + (float)b->epoch * 0.5f);
-        for (int64_t k = 0; k < b->length; k++)
-            GR_CHECK_EQ(y[i * b->length + k], b->index[i] & 0xff);
+        for (size_t k = 0; k < n_bytes; k++)
+            GR_CHECK_EQ(y[(size_t)i * n_bytes + k], b->index[i] & 0xff);
     }
 }

@@ -67,7 +67,7 @@ static void test_replace(void)
             }
             for (int i = 0; i < 4; i++)
                 GR_CHECK_EQ(b->index[i], want[k][i]);
-            loading_check(b);
+            loading_check(&w, b);
         }
         gr_loader_get_stats(l, &stats);
         GR_CHECK_EQ(stats.n_batches, 3);
@@ -146,13 +146,13 @@ static void test_drop(void)
         GR_CHECK_EQ(b->n, 2);
         GR_CHECK_EQ(b->index[0], 1);
         GR_CHECK_EQ(b->index[1], 3);
-        loading_check(b);
+        loading_check(&w, b);
         GR_CHECK_OK(gr_loader_next(l, &b));
         GR_CHECK_EQ(b->n, 0);
         GR_CHECK_EQ(b->n_skipped, 4);
         GR_CHECK_OK(gr_loader_next(l, &b));
         GR_CHECK_EQ(b->n, 2);
-        loading_check(b);
+        loading_check(&w, b);
         gr_loader_destroy(l);
         gr_order_source_destroy(source);
     }
@@ -170,7 +170,7 @@ static gr_status bad_fill(gr_order_source *s, int64_t epoch, gr_order *out)
     GR_TRY(gr_order_reserve(out, s->n_samples, s->n_batches));
     for (int64_t i = 0; i < s->n_samples; i++)
         out->index[i] = i;
-    gr_order_cut(out, s->n_samples, 2);
+    gr_order_cut(out, s->n_samples, 2, 1);
     return GR_OK;
 }
 
@@ -179,7 +179,7 @@ static void test_bad_source(void)
     static const gr_order_source_ops ops = { .name = "bad", .fill = bad_fill };
 
     for (int n_workers = 0; n_workers < 3; n_workers++) {
-        bad_source source = { .base = { &ops, 4, 2, 2, 2 } };
+        bad_source source = { .base = { .ops = &ops, .n_samples = 4, .n_batches = 2, .max_batch = 2 } };
         loading w = { 0 };
         gr_loader_config c = loading_config(&w, &source.base, n_workers);
         const gr_loaded *b;

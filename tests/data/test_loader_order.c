@@ -35,7 +35,7 @@ static void check_run(int n_workers, int prefetch, int64_t epoch, int64_t batch)
         gr_sampler_set_epoch(s, at / 6);
         for (int64_t i = 0; i < b->n; i++)
             GR_CHECK_EQ(b->index[i], gr_sampler_at(s, at % 6 * 4 + i));
-        loading_check(b);
+        loading_check(&w, b);
     }
     GR_CHECK_OK(gr_loader_next(l, &b));
     GR_CHECK(b == NULL);
@@ -75,7 +75,7 @@ static void test_short_epochs(void)
         GR_CHECK_OK(gr_loader_next(l, &b));
         GR_CHECK_EQ(b->epoch, e);
         GR_CHECK_EQ(b->n, 3);
-        loading_check(b);
+        loading_check(&w, b);
     }
     gr_loader_destroy(l);
     gr_order_source_destroy(source);
@@ -124,7 +124,7 @@ static void test_seek_again(void)
         GR_CHECK_EQ(b->number, round % 2);
         GR_CHECK_EQ(b->index[0], round % 2 ? 7 : 1);
         GR_CHECK_EQ(b->n, round % 2 ? 1 : 2);
-        loading_check(b);
+        loading_check(&w, b);
     }
     GR_CHECK_FAILS(gr_loader_seek(l, 0, 3), GR_ERR_ARG, "no batch 3 in epoch 0");
     gr_loader_destroy(l);
@@ -164,38 +164,90 @@ static void test_counts(void)
     gr_order_source_destroy(source);
 }
 
-/* Batches of many lengths: samples lie as far apart as their batch is long (P21). */
+/* Samples of two lengths, of which the first says how many bytes they have. */
+static gr_sizes *make_sizes(const int64_t *lengths, int64_t n)
+{
+    static const gr_axis axes[2] = { { .name = "words", .multiple = 8, .cost = 1 },
+                                     { .name = "lines", .multiple = 4, .cost = 0.5 } };
+    gr_sizes *sizes;
+
+    GR_CHECK_OK(gr_sizes_create(&sizes, axes, 2, n));
+    for (int64_t i = 0; i < n; i++)
+        GR_CHECK_OK(gr_sizes_set(sizes, i, (const int64_t[]){ lengths[i], i * 13 % 20 }));
+    GR_CHECK_OK(gr_sizes_choose(sizes, &(gr_sizes_limits){ .most = 5, .max_tokens = 100 }));
+    return sizes;
+}
+
+/* Batches of many lengths: samples lie as far apart as their batch is long (P21). One does not
+ * load: it is left out, or another one that fits stands in for it. */
+static void check_lengths(const gr_sizes *sizes, int n_workers, gr_load_policy policy)
+{
+    gr_bucket_config bc = { .sizes = sizes, .max_tokens = 100, .max_batch = 6, .rank = { 0, 1 } };
+    loading w = { .broken = { 7 }, .n_broken = 1 };
+    gr_order_source *source;
+    gr_loader_config c;
+    const gr_loaded *b;
+    gr_loader *l;
+    int64_t n = 0;
+
+    GR_CHECK_OK(gr_order_bucketed(&source, &bc));
+    c = loading_config(&w, source, n_workers);
+    c.policy = policy;
+    GR_CHECK_OK(gr_loader_create(&l, &c));
+    GR_CHECK_OK(gr_loader_seek(l, 0, 0));
+    for (int64_t i = 0; i < 3 * gr_loader_batches(l); i++) {
+        GR_CHECK_OK(gr_loader_next(l, &b));
+        GR_CHECK(b->n <= 6 && b->n * sizes->tokens[b->size] <= 100);
+        GR_CHECK_EQ(b->n_all, b->n + (policy == GR_LOAD_DROP ? b->n_skipped : 0));
+        for (int64_t k = 0; k < b->n; k++)
+            GR_CHECK(gr_sizes_holds(sizes, b->size, b->index[k]) && b->index[k] != 7);
+        loading_check(&w, b);
+        n += b->n;
+    }
+    GR_CHECK_EQ(n, policy == GR_LOAD_DROP ? 3 * 59 : 3 * 60);
+    gr_loader_destroy(l);
+    gr_order_source_destroy(source);
+}
+
 static void test_lengths(void)
 {
     int64_t lengths[60];
+    gr_sizes *sizes;
 
     for (int i = 0; i < 60; i++)
         lengths[i] = 1 + i * 37 % 50;
+    sizes = make_sizes(lengths, 60);
     for (int n_workers = 0; n_workers < 4; n_workers += 3) {
-        gr_bucket_config bc = {
-            .lengths = lengths, .n_samples = 60, .max_tokens = 100, .round_to = 8, .rank = { 0, 1 }
-        };
-        gr_order_source *source;
-        loading w = { .broken = { 7 }, .n_broken = 1 };
-        gr_loader_config c;
-        const gr_loaded *b;
-        gr_loader *l;
-
-        GR_CHECK_OK(gr_order_bucketed(&source, &bc));
-        c = loading_config(&w, source, n_workers);
-        c.policy = GR_LOAD_DROP;
-        GR_CHECK_OK(gr_loader_create(&l, &c));
-        GR_CHECK_OK(gr_loader_seek(l, 0, 0));
-        for (int64_t i = 0; i < 3 * gr_loader_batches(l); i++) {
-            GR_CHECK_OK(gr_loader_next(l, &b));
-            GR_CHECK(b->n * b->length <= 100 && b->length % 8 == 0);
-            for (int64_t k = 0; k < b->n; k++)
-                GR_CHECK(lengths[b->index[k]] <= b->length && b->index[k] != 7);
-            loading_check(b);
-        }
-        gr_loader_destroy(l);
-        gr_order_source_destroy(source);
+        check_lengths(sizes, n_workers, GR_LOAD_DROP);
+        check_lengths(sizes, n_workers, GR_LOAD_REPLACE);
     }
+    gr_sizes_destroy(sizes);
+}
+
+/* A sample that does not load, and nothing else is as short. */
+static void test_nothing_fits(void)
+{
+    static const int64_t lengths[3] = { 7, 40, 41 };
+    gr_sizes *sizes = make_sizes(lengths, 3);
+    gr_bucket_config bc = { .sizes = sizes, .max_batch = 2, .rank = { 0, 1 } };
+    loading w = { .broken = { 0 }, .n_broken = 1 };
+    gr_order_source *source;
+    gr_loader_config c;
+    const gr_loaded *b;
+    gr_status st = GR_OK;
+    gr_loader *l;
+
+    GR_CHECK_OK(gr_order_bucketed(&source, &bc));
+    c = loading_config(&w, source, 0);
+    c.policy = GR_LOAD_REPLACE;
+    GR_CHECK_OK(gr_loader_create(&l, &c));
+    GR_CHECK_OK(gr_loader_seek(l, 0, 0));
+    while (st == GR_OK)
+        st = gr_loader_next(l, &b);
+    GR_CHECK_FAILS(st, GR_ERR_FORMAT, "none of 3 samples that fits into this batch loads");
+    gr_loader_destroy(l);
+    gr_order_source_destroy(source);
+    gr_sizes_destroy(sizes);
 }
 
 int main(void)
@@ -206,5 +258,6 @@ int main(void)
     test_seek_again();
     test_counts();
     test_lengths();
+    test_nothing_fits();
     return 0;
 }

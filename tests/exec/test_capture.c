@@ -62,7 +62,7 @@ static void fake_setup(void)
 {
     fake_ops = gr_backend_null;
     fake_ops.name = "recorder";
-    fake_ops.is_host = false;
+    fake_ops.runs_at_once = fake_ops.can_poll = false;
     fake_ops.can_capture = true;
     fake_ops.capture_begin = fake_begin;
     fake_ops.capture_end = fake_end;

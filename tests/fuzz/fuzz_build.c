@@ -377,7 +377,7 @@ static gr_value *op_loss(fuzz *f)
     case 12: return gr_dice(f->g, a, b, number(f));
     case 13: return gr_smooth_l1_each(f->g, a, b, number(f));
     case 14: return gr_masked_mse(f->g, a, b, any(f));
-    default: return gr_jpeg_mse(f->g, a, b, (int)size(f));
+    default: return gr_jpeg_mse(f->g, a, b, coin(f) ? NULL : any(f), (int)size(f));
     }
 }
 
@@ -429,6 +429,16 @@ static gr_value *op_layer(fuzz *f)
     }
 }
 
+/* Ends and begins in any order. */
+static void op_scope(fuzz *f)
+{
+    switch (byte(f) % 4) {
+    case 1: gr_frozen_begin(f->g); break;
+    case 2: gr_frozen_end(f->g); break;
+    default: gr_block_end(f->g); break;
+    }
+}
+
 static gr_value *op_graph(fuzz *f)
 {
     gr_value *a = any(f);
@@ -439,7 +449,7 @@ static gr_value *op_graph(fuzz *f)
     case 2: gr_assign(f->g, a, any(f)); break;
     case 3: gr_freeze(f->g, a); break;
     case 4: gr_block_begin(f->g, name_of(f)); break;
-    case 5: gr_block_end(f->g); break;
+    case 5: op_scope(f); break;
     default: gr_gradients(f->g, a, (gr_value *[]){ any(f) }, (int)(byte(f) % 3) - 1, &a); return a;
     }
     return NULL;

@@ -66,15 +66,19 @@ def attention_family():
                  grad=[0, 1, 2])
 
 
-def cosine(scale=1.0, heads=None):
-    """softmax of cosines; with `heads` the sources have three dimensions. Rows may be masked."""
+def cosine(scale=1.0, heads=None, least=0.0):
+    """softmax of cosines; with `heads` the sources have three dimensions. Rows may be masked. Norms
+    are at least `least`; what is shorter has no gradient, as the library has it."""
 
     def run(q, k, v, *rows):
         shape = q.shape
         if heads:
             q, k, v = (t.unflatten(2, (heads, -1)) for t in (q, k, v))
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-        s = q @ k.transpose(2, 3) / (q.norm(dim=-1)[..., None] * k.norm(dim=-1)[:, :, None, :])
+        if least:
+            q, k = (torch.where(t.norm(dim=-1, keepdim=True) > least, t, t.detach()) for t in (q, k))
+        nq, nk = (t.norm(dim=-1).clamp(min=least) for t in (q, k))
+        s = q @ k.transpose(2, 3) / (nq[..., None] * nk[:, :, None, :])
         o = ((s * scale).softmax(-1) @ v).transpose(1, 2)
         return (o * rows[0][:, :, None, None] if rows else o).reshape(shape)
 
@@ -92,6 +96,9 @@ def cosine_family():
                  grad=[0, 1, 2])
     yield record("cosine, scaled", cosine(scale=4.0, heads=3), [flat(6, 12), flat(8, 12), flat(8, 12)],
                  grad=[0, 1, 2])
+    q, k = flat(7, 10), flat(9, 10)
+    q[0, 2] = k[1, 3] = k[1, 4, :5] = 0
+    yield record("cosine of zeros", cosine(heads=2, least=1e-12), [q, k, flat(9, 10)], grad=[0, 1, 2])
 
 
 def rotary(base=10000.0, axes=1, interleaved=False, heads=None):

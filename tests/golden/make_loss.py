@@ -10,21 +10,19 @@ import torch.nn.functional as F
 from make import HERE, rand, randint, record
 
 
-def jpeg_mse(a, b, quality=75):
+def jpeg_mse(a, b, mask=None, quality=75):
     table = torch.tensor([
         16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55,
         14, 13, 16, 24, 40, 57, 69, 56, 14, 17, 22, 29, 51, 87, 80, 62,
         18, 22, 37, 56, 68, 109, 103, 77, 24, 35, 55, 64, 81, 104, 113, 92,
         49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99], dtype=torch.float64)
-    scale = 5000 // quality if quality < 50 else 200 - 2 * quality
-    w = 1 / ((table * scale + 50) // 100).clamp(1, 255).reshape(8, 8)
-    w = (w / w.max()).repeat((a.shape[1] + 7) // 8, (a.shape[2] + 7) // 8)
-    w = w[:a.shape[1], :a.shape[2], None]
-    matrix = torch.tensor([[0.299, 0.587, 0.114],
-                           [-0.299 * 0.5 / 0.886, -0.587 * 0.5 / 0.886, 0.5],
-                           [0.5, -0.587 * 0.5 / 0.701, -0.114 * 0.5 / 0.701]], dtype=torch.float64)
-    channels = torch.tensor([1, 0.5, 0.5], dtype=torch.float64)
-    return (((a - b) @ matrix.T) ** 2 * w * channels).mean()
+    scale = 5000 / quality if quality < 50 else 200 - 2 * quality
+    w = 1 / (table * scale / 100).round().clamp(1, 255)
+    w = F.interpolate((w / w.max()).reshape(1, 1, 8, 8), a.shape[1:3], mode="nearest")[0, 0, :, :, None]
+    y, cb, cr = (((a - b) * torch.tensor(row, dtype=torch.float64)).sum(-1) for row in (
+        (.299, .587, .114), (-.168736, -.331264, .5), (.5, -.418688, -.081312)))
+    m = torch.ones_like(y) if mask is None else mask[..., 0]
+    return ((y ** 2 + .5 * cb ** 2 + .5 * cr ** 2) * w[..., 0] * m).sum() / m.sum().clamp(min=1)
 
 
 def dice(z, y, s=1e-6):
@@ -99,8 +97,13 @@ def losses():
     yield record("masked_mse of nothing", lambda a, b, m: (m * (a - b) ** 2).sum(),
                  [rand(2, 6, 5, 3), rand(2, 6, 5, 3), torch.zeros(2, 6, 5, 1)], grad=[0, 1])
     yield record("jpeg_mse", jpeg_mse, [rand(2, 16, 8, 3), rand(2, 16, 8, 3)], grad=[0, 1])
-    yield record("jpeg_mse, cut", lambda a, b: jpeg_mse(a, b, 30),
+    yield record("jpeg_mse, stretched", lambda a, b: jpeg_mse(a, b, quality=30),
                  [rand(1, 11, 13, 3), rand(1, 11, 13, 3)], grad=[0, 1])
+    mask = randint(2, 5, 21, 1, hi=1).float()
+    yield record("jpeg_mse, masked", lambda a, b, m: jpeg_mse(a, b, m, 52),
+                 [rand(2, 5, 21, 3), rand(2, 5, 21, 3), mask], grad=[0, 1])
+    yield record("jpeg_mse of nothing", jpeg_mse,
+                 [rand(1, 8, 8, 3), rand(1, 8, 8, 3), torch.zeros(1, 8, 8, 1)], grad=[0, 1])
 
 
 def classes():

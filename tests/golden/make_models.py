@@ -106,7 +106,7 @@ def protein_newest(batch, length, n, **config):
         shown = shorter(n, batch)
         frag, tors, off = net(coords, label('ids', step, 16, batch, n), mask,
                               constants=real('constants', step, batch, length, 5).to(t),
-                              at=label('at', step, length, batch, n),
+                              at=label('at', step, length - 4, batch, n),
                               pairs=real('pairs', step, batch, n, n, 19).to(t), shown=shown)
         return (F.cross_entropy(frag.flatten(0, 1), label('frag', step, 16, batch, n).flatten()) +
                 F.cross_entropy(tors.flatten(0, 1), label('tors', step, 72, batch, n).flatten()) + off.square().mean())
@@ -128,7 +128,7 @@ SETS = {
         'resnet18': resnet(64, 16),
         'dilated50': dilated(129, 4),
         'unet': unet(128, 2, 64),
-        'jit': jit(64, 1),
+        'jit': jit(64, 1, slots=False),
         'gpt2': gpt2(1, 64),
         'encoder': encoder(4, 256),
         'protein': protein(2, 128, 320),
@@ -152,7 +152,7 @@ CHOICES = {
     'threads': (1, 2),
     'turned': (False, True),
 }
-HAVE_CONVOLUTIONS = {'resnet18', 'dilated50', 'unet', 'jit'}
+HAVE_CONVOLUTIONS = {'resnet18', 'dilated50', 'unet'}
 
 
 def runs(name):

@@ -72,6 +72,8 @@ def models():
     large('resnet18_gray', m.ResNet(18, 1, 10))
     for depth in m.LAYERS:
         large(f'resnet{depth}', m.ResNet(depth))
+    for depth in (18, 34):
+        large(f'dilated{depth}', m.ResNet(depth, dilated=True))
     large('dilated50', m.ResNet(50, dilated=True))
     large('aspp', m.Aspp(2048, 21, (6, 12, 18, 24), False))
     large('deeplab50', m.DilatedAspp(50, 21))
@@ -79,9 +81,11 @@ def models():
     large('unet_bilinear', m.UNet(1, 1, bilinear=True))
     large('unet_colour', m.UNet(3, 1))
     large('jit', m.Jit())
+    large('jit_b32', m.Jit(size=256, patch=32))
     large('gpt2', m.Gpt2())
     protein = m.Protein()
     large('protein', protein)
+    large('protein_newest', m.Protein(newest=True))
     large('protein_encoder', nn.ModuleDict({'encoder': protein.encoder}))
     large('protein_decoder', nn.ModuleDict({'decoder': protein.decoder}))
 

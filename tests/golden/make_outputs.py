@@ -93,6 +93,8 @@ def forms():
     """Options of models that no training of test_models.c has."""
     for depth in (34, 50, 101, 152):
         show(f'resnet{depth}', on_image(m.ResNet(depth, 3, 40), B, 33, 41, 3))
+    for depth in (18, 34):
+        show(f'dilated{depth}', on_image(m.DilatedAspp(depth, 6, (1, 2, 3, 5), resize=False), B, 33, 41, 3))
     show('unet_bilinear', on_image(m.UNet(1, 1, True, 8), B, 17, 23, 1))
     show('aspp_relu', on_image(m.Aspp(8, 6, (1, 2, 3, 5), True), B, 9, 7, 8))
 

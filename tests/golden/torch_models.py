@@ -66,11 +66,12 @@ def fill(model):
 # ---- ResNet ----
 
 class Basic(nn.Module):
+    """The second convolution alone is dilated."""
     expansion = 1
 
     def __init__(self, c_in, width, stride, dilation, caffe):
         super().__init__()
-        self.conv1 = nn.Conv2d(c_in, width, 3, stride, dilation, dilation, bias=False)
+        self.conv1 = nn.Conv2d(c_in, width, 3, stride, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
         self.conv2 = nn.Conv2d(width, width, 3, 1, dilation, dilation, bias=False)
         self.bn2 = nn.BatchNorm2d(width)
@@ -124,7 +125,7 @@ class ResNet(nn.Module):
                 stride = strides[i] if k == 0 else 1
                 b = block(c, 64 << i, stride, d, dilated)
                 out = (64 << i) * block.expansion
-                if k == 0 and (dilated or stride != 1 or c != out):
+                if k == 0 and (stride != 1 or c != out):
                     b.downsample = nn.Sequential(nn.Conv2d(c, out, 1, stride, bias=False), nn.BatchNorm2d(out))
                 blocks.append(b)
                 c = out
@@ -168,13 +169,15 @@ class Aspp(nn.Module):
 class DilatedAspp(nn.Module):
     """The segmentation network of guide 000 without its extra branch."""
 
-    def __init__(self, depth=50, classes=21):
+    def __init__(self, depth=50, classes=21, dilations=(6, 12, 18, 24), resize=True):
         super().__init__()
         self.backbone = ResNet(depth, dilated=True)
-        self.aspp = Aspp(2048 if depth >= 50 else 512, classes, (6, 12, 18, 24), False)
+        self.aspp = Aspp(2048 if depth >= 50 else 512, classes, dilations, False)
+        self.resize = resize
 
     def forward(self, x):
-        return F.interpolate(self.aspp(self.backbone(x)), x.shape[2:], mode='bilinear', align_corners=True)
+        y = self.aspp(self.backbone(x))
+        return F.interpolate(y, x.shape[2:], mode='bilinear', align_corners=True) if self.resize else y
 
 
 # ---- U-Net ----
@@ -245,26 +248,38 @@ class UNet(nn.Module):
 
 # ---- JiT ----
 
+SLOTS = 16  # rows and columns of places for a condition, whatever the image
+
+
+class AdaptiveNorm(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.norm = nn.Module()
+        self.norm.weight = nn.Parameter(torch.ones(d))
+        self.scale_mlp = nn.Sequential(nn.SiLU(), nn.Linear(d, d))
+        self.shift_mlp = nn.Sequential(nn.SiLU(), nn.Linear(d, d))
+
+    def forward(self, x, t):
+        rms = x.norm(dim=-1, keepdim=True) / math.sqrt(x.shape[-1])
+        y = self.norm.weight * x / rms.clamp(min=1e-6)
+        return y * (1 + self.scale_mlp(t)).clamp(0.1, 10)[:, None] + self.shift_mlp(t)[:, None]
+
+
+class SwiGlu(nn.Module):
+    def forward(self, x):
+        a, b = x.chunk(2, -1)
+        return F.silu(a) * b
+
+
 class JitBlock(nn.Module):
     def __init__(self, d, heads, hidden):
         super().__init__()
         self.heads = heads
-        self.norm = nn.Module()
-        self.norm.norm = nn.Module()
-        self.norm.norm.weight = nn.Parameter(torch.ones(d))
-        self.norm.scale = nn.Sequential(nn.SiLU(), nn.Linear(d, d))
-        self.norm.shift = nn.Sequential(nn.SiLU(), nn.Linear(d, d))
         self.attn = nn.Module()
         self.attn.qkv = nn.Linear(d, 3 * d, bias=False)
         self.attn.proj = nn.Linear(d, d)
-        self.ffn = nn.Module()
-        self.ffn.w12 = nn.Linear(d, 2 * hidden)
-        self.ffn.w3 = nn.Linear(hidden, d)
-
-    def adapt(self, x, t):
-        rms = x.norm(dim=-1, keepdim=True) / math.sqrt(x.shape[-1])
-        y = self.norm.norm.weight * x / rms.clamp(min=1e-6)
-        return y * (1 + self.norm.scale(t)).clamp(0.1, 10)[:, None] + self.norm.shift(t)[:, None]
+        self.mlp = nn.Sequential(nn.Linear(d, 2 * hidden), SwiGlu(), nn.Dropout(0.0), nn.Linear(hidden, d))
+        self.adaLN = AdaptiveNorm(d)
 
     def attend(self, x, mask):
         b, n, d = x.shape
@@ -273,23 +288,26 @@ class JitBlock(nn.Module):
         return self.attn.proj(y.transpose(1, 2).reshape(b, n, d))
 
     def forward(self, x, t, mask):
-        x = x + self.attend(self.adapt(x, t), mask)
-        a, b = self.ffn.w12(self.adapt(x, t)).chunk(2, -1)
-        return x + self.ffn.w3(F.silu(a) * b)
+        x = x + self.attend(self.adaLN(x, t), mask)
+        return x + self.mlp(self.adaLN(x, t))
 
 
 class Jit(nn.Module):
-    """Without a condition its tokens are left out: their keys are masked, and the result is the same."""
+    """The sequence is 256 slots of a condition, then the target's patches. A slot without a patch is
+    zeros, and its key is masked. Without slots=True they are all left out where there is no condition,
+    which changes no result: for networks so large that zeros take too long."""
 
-    def __init__(self, d=768, depth=12, heads=12, hidden=3072, size=64, patch=4):
+    def __init__(self, d=768, depth=12, heads=12, hidden=3072, size=64, patch=4, slots=True):
         super().__init__()
-        self.d, self.size, self.patch, side = d, size, patch, size // patch
-        self.target_embed = nn.Linear(3 * patch * patch, d, bias=False)
-        self.cond_embed = nn.Linear(3 * patch * patch, d, bias=False)
-        for name in ('target_row', 'target_col', 'cond_row', 'cond_col'):
-            setattr(self, f'{name}_embed', nn.Parameter(torch.zeros(side, d)))
+        self.d, self.size, self.patch, self.slots, side = d, size, patch, slots, size // patch
+        self.patch_embed = nn.Linear(3 * patch * patch, d, bias=False)
+        self.condition_embed = nn.Linear(3 * patch * patch, d, bias=False)
+        self.pos_embed_h = nn.Parameter(torch.zeros(1, side, d))
+        self.pos_embed_w = nn.Parameter(torch.zeros(1, side, d))
+        self.cond_pos_embed_h = nn.Parameter(torch.zeros(1, SLOTS, d))
+        self.cond_pos_embed_w = nn.Parameter(torch.zeros(1, SLOTS, d))
         self.blocks = nn.ModuleList(JitBlock(d, heads, hidden) for _ in range(depth))
-        self.out_proj = nn.Linear(d, 3 * patch * patch)
+        self.output_proj = nn.Linear(d, 3 * patch * patch)
 
     def patchify(self, x):
         b, p, s = x.shape[0], self.patch, self.size // self.patch
@@ -303,22 +321,33 @@ class Jit(nn.Module):
         half = self.d // 2
         f = torch.exp(-math.log(10000) * torch.arange(half, dtype=torch.float64) / (half - 1))
         a = t[:, None].double() * f
-        return torch.cat([a.sin(), a.cos()], 1).to(self.target_row_embed.dtype)
+        return torch.cat([a.sin(), a.cos()], 1).to(self.pos_embed_h.dtype)
 
-    def tokens(self, kind, x):
-        pos = getattr(self, f'{kind}_row_embed')[:, None] + getattr(self, f'{kind}_col_embed')[None]
-        return getattr(self, f'{kind}_embed')(self.patchify(x)) + pos.reshape(1, -1, self.d)
+    @staticmethod
+    def places(h, w):
+        """[1, rows, d] and [1, columns, d] to [1, rows * columns, d], row by row."""
+        return (h[:, :, None] + w[:, None]).flatten(1, 2)
+
+    def in_slots(self, cond, cond_mask):
+        """Patch i of the condition lies in slot i."""
+        x = self.condition_embed(self.patchify(cond))
+        n, rest = x.shape[1], SLOTS * SLOTS - x.shape[1]
+        x = x + self.places(self.cond_pos_embed_h, self.cond_pos_embed_w)[:, :n]
+        return F.pad(x, (0, 0, 0, rest)), F.pad(cond_mask, (0, rest))
 
     def forward(self, x, t, mask, cond=None, cond_mask=None):
-        h, keys = self.tokens('target', x), mask
-        if cond is not None:
-            h = torch.cat([self.tokens('cond', cond), h], 1)
-            keys = torch.cat([cond_mask, mask], 1)
+        h, keys = self.patch_embed(self.patchify(x)) + self.places(self.pos_embed_h, self.pos_embed_w), mask
+        if cond is not None or self.slots:
+            c = torch.zeros(len(x), SLOTS * SLOTS, self.d, dtype=h.dtype)
+            shown = torch.zeros(c.shape[:2], dtype=torch.bool)
+            if cond is not None:
+                c, shown = self.in_slots(cond, cond_mask)
+            h, keys = torch.cat([c, h], 1), torch.cat([shown, mask], 1)
         e = self.time(t)
         for b in self.blocks:
             h = b(h, e, keys)
         h = h[:, -mask.shape[1]:]
-        return self.unpatchify(self.out_proj(h) * mask[..., None])
+        return self.unpatchify(self.output_proj(h) * mask[..., None])
 
 
 # ---- ViT ----
@@ -441,16 +470,17 @@ class Encoder(nn.Module):
 # ---- protein side chains ----
 
 class MessageLayer(nn.Module):
+    """One message per edge, from source to destination; destinations add up what they get."""
+
     def __init__(self, d, edge):
         super().__init__()
-        self.message_mlp = nn.Sequential(nn.Linear(d + edge, d), nn.LayerNorm(d), nn.ReLU(), nn.Dropout(0.0), nn.Linear(d, d))
+        self.msg_mlp = nn.Sequential(nn.Linear(d + edge, d), nn.LayerNorm(d), nn.ReLU(), nn.Dropout(0.0), nn.Linear(d, d))
         self.update_mlp = nn.Sequential(nn.Linear(2 * d, d), nn.LayerNorm(d), nn.ReLU(), nn.Dropout(0.0), nn.Linear(d, d))
-        self.norm = nn.LayerNorm(d)
 
     def forward(self, h, src, dst, e):
-        m = self.message_mlp(torch.cat([h[src], e], -1))
+        m = self.msg_mlp(torch.cat([h[src], e], -1))
         sums = torch.zeros_like(h).index_add_(0, dst, m)
-        return self.norm(h + self.update_mlp(torch.cat([h, sums], -1)))
+        return self.update_mlp(torch.cat([h, sums], -1))
 
 
 def dihedral(a, b, c, d):
@@ -461,79 +491,92 @@ def dihedral(a, b, c, d):
     return torch.acos((n1 * n2).sum(-1).clamp(-1, 1)) * torch.sign((n1 * v3).sum(-1))
 
 
+def dihedral_features(x):
+    """Of one structure [l, 4, 3] of true residues; the ends of the chain have substitutes."""
+    n, ca, c = x[:, 0], x[:, 1], x[:, 2]
+    phi = dihedral(torch.cat([c[:1], c[:-1]]), n, ca, c)
+    psi = dihedral(n, ca, c, torch.cat([n[1:], n[-1:]]))
+    omega = dihedral(ca, c, torch.cat([n[1:], ca[-1:]]), torch.cat([ca[1:], ca[-1:]]))
+    a = torch.stack([phi, psi, omega], -1)
+    return torch.cat([a.sin(), a.cos()], -1)
+
+
+def edges_of(ca, k):
+    """Each residue's edges to its nearest min(k, residues - 1), and their 35 features."""
+    n = len(ca)
+    k = min(k, n - 1)
+    dist = (ca[:, None] - ca[None]).norm(dim=-1)
+    dist.fill_diagonal_(float('inf'))
+    dst = dist.topk(k, largest=False).indices.reshape(-1)
+    src = torch.arange(n)[:, None].expand(n, k).reshape(-1)
+    v = ca[dst] - ca[src]
+    r = v.norm(dim=-1, keepdim=True)
+    centres = torch.linspace(0, 20, 32, dtype=ca.dtype)
+    return src, dst, torch.cat([torch.exp(-0.5 * ((r - centres) / (20 / 32)) ** 2), v / (r + 1e-8)], -1)
+
+
 class ProteinEncoder(nn.Module):
+    """Structures one by one, in their true lengths: no padding can take part."""
+
     def __init__(self, d=256, layers=3, k=30, newest=False):
         super().__init__()
         self.d, self.k = d, k
-        self.dihedral_proj = nn.Linear(6, 64)
-        self.node_embed = nn.Linear(64, d)
+        self.dihedral_encoder = nn.Module()
+        self.dihedral_encoder.proj = nn.Linear(6, 64)
+        self.node_proj = nn.Linear(64, d)
         if newest:
-            self.residue_proj = nn.Linear(5, d)
-        self.layers = nn.ModuleList(MessageLayer(d, 35) for _ in range(layers))
+            self.physicochemical_proj = nn.Linear(5, d)
+        self.gnn_layers = nn.ModuleList(MessageLayer(d, 35) for _ in range(layers))
+        self.layer_norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(layers))
 
-    def features(self, x):
-        n, ca, c = x[:, :, 0], x[:, :, 1], x[:, :, 2]
-        prev_c = torch.cat([c[:, :1], c[:, :-1]], 1)
-        next_n = torch.cat([n[:, 1:], n[:, -1:]], 1)
-        next_ca = torch.cat([ca[:, 1:], ca[:, -1:]], 1)
-        # The last omega takes the last residue's CA where its N would be missing.
-        om_n = torch.cat([n[:, 1:], ca[:, -1:]], 1)
-        a = torch.stack([dihedral(prev_c, n, ca, c), dihedral(n, ca, c, next_n), dihedral(ca, c, om_n, next_ca)], -1)
-        return torch.cat([a.sin(), a.cos()], -1)
-
-    def forward(self, x, constants=None):
-        b, length = x.shape[:2]
-        h = self.node_embed(self.dihedral_proj(self.features(x))).reshape(b * length, self.d)
+    def one(self, x, constants):
+        h = self.node_proj(self.dihedral_encoder.proj(dihedral_features(x)))
         if constants is not None:
-            h = h + self.residue_proj(constants).reshape(b * length, self.d)
-        ca = x[:, :, 1]
-        k = min(self.k, length - 1)
-        dist = (ca[:, :, None] - ca[:, None]).norm(dim=-1)
-        dist.diagonal(dim1=1, dim2=2).fill_(float('inf'))
-        near = dist.topk(k, largest=False).indices
-        base = torch.arange(b)[:, None, None] * length
-        src = (torch.arange(length)[None, :, None] + base).expand(b, length, k).reshape(-1)
-        dst = (near + base).reshape(-1)
-        points = ca.reshape(-1, 3)
-        v = points[dst] - points[src]
-        r = v.norm(dim=-1, keepdim=True)
-        centres = torch.linspace(0, 20, 32, dtype=x.dtype)
-        e = torch.cat([torch.exp(-0.5 * ((r - centres) / 0.625) ** 2), v / (r + 1e-8)], -1)
-        for layer in self.layers:
-            h = layer(h, src, dst, e)
-        return h.reshape(b, length, self.d)
+            h = h + self.physicochemical_proj(constants)
+        edges = edges_of(x[:, 1], self.k)
+        for layer, norm in zip(self.gnn_layers, self.layer_norms):
+            h = norm(layer(h, *edges) + h)
+        return h
+
+    def forward(self, x, mask, constants=None):
+        out = torch.zeros(*x.shape[:2], self.d, dtype=x.dtype)
+        for i, n in enumerate(mask.sum(1).tolist()):
+            out[i, :n] = self.one(x[i, :n], None if constants is None else constants[i, :n])
+        return out
 
 
 class ProteinDecoder(nn.Module):
     def __init__(self, d=256, layers=3, heads=8, dropout=0.0, newest=False):
         super().__init__()
         self.d = d
-        self.token_embed = nn.Embedding(16, d)
-        self.memory_proj = nn.Linear(d, d)
-        self.layers = nn.ModuleList(
+        self.fragment_embedding = nn.Embedding(16, d)
+        self.encoder_proj = nn.Linear(d, d)
+        self.transformer_layers = nn.Module()
+        self.transformer_layers.layers = nn.ModuleList(
             nn.TransformerDecoderLayer(d, heads, 4 * d, dropout, 'gelu', batch_first=True) for _ in range(layers))
         if newest:
-            self.pair_bias = nn.Sequential(nn.Linear(19, 32), nn.GELU(), nn.Linear(32, heads))
-        for name, n in (('fragment', 16), ('torsion', 72)) + ((('offset', 72),) if newest else ()):
+            self.spatial_bias = nn.Module()
+            self.spatial_bias.mlp = nn.Sequential(nn.Linear(19, 32), nn.GELU(), nn.Linear(32, heads))
+        for name, n in (('type', 16), ('torsion', 72)) + ((('offset', 72),) if newest else ()):
             setattr(self, f'{name}_head', nn.Sequential(nn.LayerNorm(d), nn.Linear(d, d), nn.GELU(), nn.Dropout(dropout), nn.Linear(d, n)))
 
     def positions(self, n):
         f = torch.exp(torch.arange(0, self.d, 2, dtype=torch.float64) * (-math.log(10000.0) / self.d))
         a = torch.arange(n, dtype=torch.float64)[:, None] * f
-        return torch.stack([a.sin(), a.cos()], -1).reshape(n, self.d).to(self.token_embed.weight.dtype)
+        return torch.stack([a.sin(), a.cos()], -1).reshape(n, self.d).to(self.fragment_embedding.weight.dtype)
 
     def forward(self, ids, memory, memory_mask, at=None, pairs=None, shown=None):
-        x = self.token_embed(ids) + self.positions(ids.shape[1])
-        m = self.memory_proj(memory)
+        x = self.fragment_embedding(ids) + self.positions(ids.shape[1])
+        m = self.encoder_proj(memory)
         masks = {}
         if pairs is not None:
             x = x + m[torch.arange(len(ids))[:, None], at]
             # Both masks as numbers: PyTorch wants them of one type.
             hidden = torch.zeros(shown.shape, dtype=x.dtype).masked_fill(~shown, float('-inf'))
-            masks = {'tgt_mask': self.pair_bias(pairs).permute(0, 3, 1, 2).flatten(0, 1), 'tgt_key_padding_mask': hidden}
-        for layer in self.layers:
+            masks = {'tgt_mask': self.spatial_bias.mlp(pairs).permute(0, 3, 1, 2).flatten(0, 1), 'tgt_key_padding_mask': hidden}
+        for layer in self.transformer_layers.layers:
             x = layer(x, m, memory_key_padding_mask=~memory_mask, **masks)
-        heads = self.fragment_head(x), self.torsion_head(x)
+        heads = self.type_head(x), self.torsion_head(x)
         return heads if pairs is None else (*heads, self.offset_head(x))
 
 
@@ -544,4 +587,4 @@ class Protein(nn.Module):
         self.decoder = ProteinDecoder(d, layers, heads, newest=newest)
 
     def forward(self, coords, ids, mask, constants=None, **newest):
-        return self.decoder(ids, self.encoder(coords, constants), mask, **newest)
+        return self.decoder(ids, self.encoder(coords, mask, constants), mask, **newest)

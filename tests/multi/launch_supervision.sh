@@ -27,7 +27,7 @@ lines() { [ "$(wc -l <"$1")" -ge "$2" ]; }
 begin() { # WORD...
     rm -f pids ready
     touch pids ready
-    env --default-signal=HUP "$RUN" --nproc-per-node 2 "$@" ./rank.sh >out.txt 2>err.txt &
+    env --default-signal=HUP,INT "$RUN" --nproc-per-node 2 "$@" ./rank.sh >out.txt 2>err.txt &
     job=$!
     wait_for lines ready 2
     mapfile -t pids <pids

@@ -184,7 +184,7 @@ static const gr_protein protein_small = { .width = 64, .layers = 2, .heads = 2 }
               LABEL("ids", 16, b, n),                                  \
               LABEL("frag", 16, b, n),                                 \
               LABEL("tors", 72, b, n),                                 \
-              LABEL("at", l, b, n),                                    \
+              LABEL("at", (l)-4, b, n),                                \
               REAL("constants", 1, b, l, 5),                           \
               REAL("pairs", 1, b, n, n, 19) },                         \
             9                                                          \

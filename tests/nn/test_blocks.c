@@ -60,18 +60,18 @@ static gr_status trace_jit(gr_graph *g, void *user)
     int *n_vars = user;
 
     *n_vars = g->vars->n;
-    row = gr_param(g, "target_row_embed", GR_SHAPE(GRID, WIDTH), gr_init_const(0));
-    col = gr_param(g, "target_col_embed", GR_SHAPE(GRID, WIDTH), gr_init_const(0));
-    x = gr_linear_with(g, "target_embed", gr_patchify(g, in.x, PATCH, GR_PATCH_CHW), WIDTH,
+    row = gr_param(g, "pos_embed_h", GR_SHAPE(1, GRID, WIDTH), gr_init_const(0));
+    col = gr_param(g, "pos_embed_w", GR_SHAPE(1, GRID, WIDTH), gr_init_const(0));
+    x = gr_linear_with(g, "patch_embed", gr_patchify(g, in.x, PATCH, GR_PATCH_CHW), WIDTH,
                        &(gr_layer_opts){ .no_bias = true });
     x = gr_add(g, x,
-               gr_reshape(g, gr_add(g, gr_unsqueeze(g, row, 1), gr_unsqueeze(g, col, 0)),
+               gr_reshape(g, gr_add(g, gr_unsqueeze(g, row, 2), gr_unsqueeze(g, col, 1)),
                           GR_SHAPE(1, PATCHES, WIDTH)));
     time = gr_time_waves(g, in.step, WIDTH, 10000);
     for (int i = 0; i < DEPTH; i++)
         x = gr_jit_block(g, gr_name(g, "blocks.%d", i), x, time,
                          &(gr_jit_block_opts){ .heads = HEADS, .key_mask = in.mask });
-    x = gr_linear(g, "out_proj", x, PIXELS);
+    x = gr_linear(g, "output_proj", x, PIXELS);
     x = gr_mul(g, x, gr_unsqueeze(g, gr_cast(g, in.mask, GR_F32), 2));
     GR_CHECK_EQ(g->vars->n, *n_vars);
     return finish(g, whole, gr_unpatchify(g, x, gr_value_shape(in.x), GR_PATCH_CHW));

@@ -14,6 +14,7 @@ typedef struct counted {
     int64_t n_params;
     int depth;
     bool lorm, pooled;
+    int64_t patch;
 } counted;
 
 /* ---- scribbles: DeepLab over a dilated trunk, and the branch that rebuilds its features ---- */
@@ -163,18 +164,43 @@ static void build_side_chains(gr_graph *g, const counted *c)
     gr_output(g, "offsets", out.offsets);
 }
 
+/* ---- denoisers: of images of 64 pixels, and of 256 by patch and size ---- */
+
+static void build_jit(gr_graph *g, const counted *c)
+{
+    const int64_t d = c->depth == 12 ? 768 : c->depth == 24 ? 1024 : 1280;
+    gr_jit jit = { d, c->depth, c->depth == 12 ? 12 : 16, 0, c->patch == 4 ? 64 : 256, c->patch };
+    gr_jit_input in = { .step = gr_input(g, "step") };
+
+    in.x = gr_input(g, c->patch == 4 ? "image64" : "image256");
+    in.mask = gr_input(g, c->patch == 32 ? "patches64" : "patches256");
+    gr_output(g, "y", gr_jit_model(g, "", &in, &jit));
+}
+
 /* ---- all ---- */
 
 static const counted all[] = {
-    { "deeplabv2 r50", build_deeplab2, 24757721, 50, false, false },
-    { "res50_ASPP_lorm", build_deeplab2, 33150426, 50, true, false },
-    { "deeplabv3p r50", build_deeplab3, 40352181, 50, false, false },
-    { "deeplabv3p r101", build_deeplab3, 59344309, 101, false, false },
-    { "deeplabv3p_lorm r50", build_deeplab3, 48744886, 50, true, false },
-    { "deeplabv3p_lorm r101", build_deeplab3, 67737014, 101, true, false },
-    { "AtlasVLA, what is trained", build_actions, 74653447, 0, false, false },
-    { "AtlasVLA, attention pooling", build_actions, 78852871, 0, false, true },
-    { "protein_mdm, newest", build_side_chains, 4507368, 0, false, false },
+    { "deeplabv2 r18", build_deeplab2, 11490777, 18, false, false, 0 },
+    { "deeplabv2 r34", build_deeplab2, 21598937, 34, false, false, 0 },
+    { "res18_ASPP_lorm", build_deeplab2, 12016090, 18, true, false, 0 },
+    { "res34_ASPP_lorm", build_deeplab2, 22124250, 34, true, false, 0 },
+    { "deeplabv3p r18", build_deeplab3, 16608181, 18, false, false, 0 },
+    { "deeplabv2 r50", build_deeplab2, 24757721, 50, false, false, 0 },
+    { "res50_ASPP_lorm", build_deeplab2, 33150426, 50, true, false, 0 },
+    { "deeplabv3p r50", build_deeplab3, 40352181, 50, false, false, 0 },
+    { "deeplabv3p r101", build_deeplab3, 59344309, 101, false, false, 0 },
+    { "deeplabv3p_lorm r50", build_deeplab3, 48744886, 50, true, false, 0 },
+    { "deeplabv3p_lorm r101", build_deeplab3, 67737014, 101, true, false, 0 },
+    { "AtlasVLA, what is trained", build_actions, 74653447, 0, false, false, 0 },
+    { "AtlasVLA, attention pooling", build_actions, 78852871, 0, false, true, 0 },
+    { "protein_mdm, newest", build_side_chains, 4507368, 0, false, false, 0 },
+    { "JiT-B/4", build_jit, 127681584, 12, false, false, 4 },
+    { "JiT-B/16", build_jit, 129341184, 12, false, false, 16 },
+    { "JiT-B/32", build_jit, 134639616, 12, false, false, 32 },
+    { "JiT-L/16", build_jit, 455729920, 24, false, false, 16 },
+    { "JiT-L/32", build_jit, 462793728, 24, false, false, 32 },
+    { "JiT-H/16", build_jit, 947282688, 32, false, false, 16 },
+    { "JiT-H/32", build_jit, 956111872, 32, false, false, 32 },
 };
 
 static void check_one(const counted *c)
@@ -194,6 +220,11 @@ static void check_one(const counted *c)
         { .name = "at", .dtype = GR_I32, .shape = GR_SHAPE(2, 40) },
         { .name = "pairs", .dtype = GR_F32, .shape = GR_SHAPE(2, 40, 40, 19) },
         { .name = "shown", .dtype = GR_BOOL, .shape = GR_SHAPE(2, 40) },
+        { .name = "image64", .dtype = GR_F32, .shape = GR_SHAPE(1, 64, 64, 3) },
+        { .name = "image256", .dtype = GR_F32, .shape = GR_SHAPE(1, 256, 256, 3) },
+        { .name = "step", .dtype = GR_I32, .shape = GR_SHAPE(1) },
+        { .name = "patches64", .dtype = GR_BOOL, .shape = GR_SHAPE(1, 64) },
+        { .name = "patches256", .dtype = GR_BOOL, .shape = GR_SHAPE(1, 256) },
     };
     int64_t n_params = 0;
     gr_vars *vars;

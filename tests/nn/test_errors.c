@@ -246,6 +246,16 @@ static void jit_condition(gr_graph *g, const in *i)
     gr_jit_model(g, "", (&(gr_jit_input){ image, step, mask, image, NULL }), &jit);
 }
 
+static void jit_slots(gr_graph *g, const in *i)
+{
+    static const gr_jit fine = { .width = 12, .depth = 1, .heads = 2, .size = 17, .patch = 1 };
+    gr_value *image = gr_fill(g, GR_F32, GR_SHAPE(2, 17, 17, 3), 0);
+    gr_value *mask = gr_fill(g, GR_BOOL, GR_SHAPE(2, 289), 1), *step = gr_input(g, "step");
+
+    (void)i;
+    gr_jit_model(g, "", (&(gr_jit_input){ image, step, mask, image, mask }), &fine);
+}
+
 static void gpt2_flat(gr_graph *g, const in *i)
 {
     gr_gpt2_model(g, "gpt", i->scalar, &(gr_gpt2){ 0 });
@@ -266,6 +276,16 @@ static void protein_shape(gr_graph *g, const in *i)
     gr_protein_model(
         g, "p", (&(gr_protein_input){ .coords = i->tokens, .mask = i->bits, .tokens = i->ids }),
         &(gr_protein){ 0 });
+}
+
+static void protein_mask(gr_graph *g, const in *i)
+{
+    gr_value *coords = gr_fill(g, GR_F32, GR_SHAPE(2, 5, 4, 3), 0);
+    gr_value *mask = gr_fill(g, GR_BOOL, GR_SHAPE(2, 6), 1);
+
+    gr_protein_model(g, "p",
+                     (&(gr_protein_input){ .coords = coords, .mask = mask, .tokens = i->ids }),
+                     &(gr_protein){ 0 });
 }
 
 static void long_name(gr_graph *g, const in *i)
@@ -495,6 +515,8 @@ static const wrong wrongs[] = {
     { gpt2_long,
       "GPT-2 'gpt': ids [2, 5], 12 heads, width 768; expected ids [b, n] with n at most 4" },
     { gpt2_heads, "5 heads, width 12" },
+    { jit_slots, "JiT: a condition of 289 patches, and there are places for 256" },
+    { protein_mask, "protein model 'p': mask [2, 6] of coordinates [2, 5, 4, 3], expected [2, 5]" },
     { protein_shape, "protein model 'p': coordinates [2, 5, 12] and tokens [2, 5]" },
     { long_name, "a name is longer than" },
 };

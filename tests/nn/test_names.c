@@ -85,9 +85,8 @@ static void build_resnet(gr_graph *g, const kind *k)
 
 static void build_dilated(gr_graph *g, const kind *k)
 {
-    gr_resnet trunk = gr_resnet_dilated(50);
+    gr_resnet trunk = gr_resnet_dilated((int)strtol(k->name + strlen("dilated"), NULL, 10));
 
-    (void)k;
     gr_resnet_model(g, "", gr_input(g, "x"), &trunk, NULL);
 }
 
@@ -113,10 +112,9 @@ static void build_jit(gr_graph *g, const kind *k)
 {
     gr_jit_input in = { .x = gr_input(g, "x"),
                         .step = gr_input(g, "step"),
-                        .mask = gr_input(g, "mask") };
+                        .mask = gr_input(g, k->config ? "few" : "mask") };
 
-    (void)k;
-    gr_jit_model(g, "", &in, &(gr_jit){ 0 });
+    gr_jit_model(g, "", &in, k->config ? k->config : &(gr_jit){ 0 });
 }
 
 static void build_gpt2(gr_graph *g, const kind *k)
@@ -130,9 +128,14 @@ static void build_protein(gr_graph *g, const kind *k)
     gr_protein_input in = { .coords = gr_input(g, "x"),
                             .mask = gr_input(g, "seen"),
                             .tokens = gr_input(g, "ids") };
+    const gr_protein *newest = k->config;
 
-    (void)k;
-    gr_protein_model(g, "", &in, &(gr_protein){ 0 });
+    if (newest) {
+        in.constants = gr_input(g, "constants");
+        in.residues = gr_input(g, "ids");
+        in.pairs = gr_input(g, "pairs");
+    }
+    gr_protein_model(g, "", &in, newest ? newest : &(gr_protein){ 0 });
 }
 
 #define DIMS(...)                                                                       \
@@ -151,6 +154,9 @@ static const gr_resnet gray = { .depth = 18, .n_classes = 10 },
 static const gr_aspp aspp = { .planes = 21 };
 static const gr_unet unet = { .n_classes = 1 },
                      unet_bilinear = { .n_classes = 1, .bilinear = true };
+
+static const gr_jit jit_b32 = { .size = 256, .patch = 32 };
+static const gr_protein newest = { .offsets = true };
 
 static const kind kinds[] = {
     { "linear", build_linear, DIMS(2, 64), NULL, NULL },
@@ -174,6 +180,8 @@ static const kind kinds[] = {
     { "resnet50", build_resnet, DIMS(1, 64, 64, 3), &r50, NULL },
     { "resnet101", build_resnet, DIMS(1, 64, 64, 3), &r101, NULL },
     { "resnet152", build_resnet, DIMS(1, 64, 64, 3), &r152, NULL },
+    { "dilated18", build_dilated, DIMS(1, 65, 65, 3), NULL, NULL },
+    { "dilated34", build_dilated, DIMS(1, 65, 65, 3), NULL, NULL },
     { "dilated50", build_dilated, DIMS(1, 65, 65, 3), NULL, NULL },
     { "aspp", build_aspp, DIMS(2, 9, 9, 2048), &aspp, NULL },
     { "deeplab50", build_deeplab, DIMS(2, 65, 65, 3), &aspp, NULL },
@@ -181,8 +189,10 @@ static const kind kinds[] = {
     { "unet_bilinear", build_unet, DIMS(1, 33, 47, 1), &unet_bilinear, NULL },
     { "unet_colour", build_unet, DIMS(1, 32, 32, 3), &unet, NULL },
     { "jit", build_jit, DIMS(1, 64, 64, 3), NULL, NULL },
+    { "jit_b32", build_jit, DIMS(1, 256, 256, 3), &jit_b32, NULL },
     { "gpt2", build_gpt2, DIMS(1), NULL, NULL },
     { "protein", build_protein, DIMS(1, 40, 4, 3), NULL, NULL },
+    { "protein_newest", build_protein, DIMS(1, 40, 4, 3), &newest, NULL },
     { "protein_encoder", build_protein, DIMS(1, 40, 4, 3), NULL, "encoder." },
     { "protein_decoder", build_protein, DIMS(1, 40, 4, 3), NULL, "decoder." },
 };
@@ -297,30 +307,32 @@ static const struct {
     char letter;
     double number;
 } starts[] = {
-    { "resnet18", "conv1.weight", 'n', 0.0252538 },          /* sqrt(2 / (64 7 7)) */
-    { "resnet18", "layer2.0.conv1.weight", 'n', 0.0416667 }, /* sqrt(2 / (128 3 3)) */
-    { "resnet50", "layer1.0.conv3.weight", 'n', 0.0883883 }, /* sqrt(2 / 256) */
-    { "resnet18", "fc.weight", 'u', 0.0441942 },             /* 1 / sqrt(512) */
-    { "aspp", "aspp2.atrous_conv.weight", 'n', 0.1028689 },  /* sqrt(2 / (21 3 3)) */
-    { "unet", "inc.double_conv.0.bias", 'u', 0.3333333 },    /* 1 / sqrt(3 3) */
-    { "unet", "up1.up.weight", 'u', 0.0220971 },             /* 1 / sqrt(512 2 2) */
-    { "jit", "blocks.0.attn.qkv.weight", 't', 0.02 },        /* all linear ones */
-    { "jit", "blocks.11.norm.scale.1.weight", 't', 0.02 },   /* even those told the step */
-    { "jit", "cond_embed.weight", 't', 0.02 },
-    { "jit", "cond_row_embed", 'n', 0.02 },
-    { "jit", "out_proj.bias", 'c', 0 },
+    { "resnet18", "conv1.weight", 'n', 0.0252538 },             /* sqrt(2 / (64 7 7)) */
+    { "resnet18", "layer2.0.conv1.weight", 'n', 0.0416667 },    /* sqrt(2 / (128 3 3)) */
+    { "resnet50", "layer1.0.conv3.weight", 'n', 0.0883883 },    /* sqrt(2 / 256) */
+    { "resnet18", "fc.weight", 'u', 0.0441942 },                /* 1 / sqrt(512) */
+    { "aspp", "aspp2.atrous_conv.weight", 'n', 0.1028689 },     /* sqrt(2 / (21 3 3)) */
+    { "unet", "inc.double_conv.0.bias", 'u', 0.3333333 },       /* 1 / sqrt(3 3) */
+    { "unet", "up1.up.weight", 'u', 0.0220971 },                /* 1 / sqrt(512 2 2) */
+    { "jit", "blocks.0.attn.qkv.weight", 't', 0.02 },           /* all linear ones */
+    { "jit", "blocks.11.adaLN.scale_mlp.1.weight", 't', 0.02 }, /* even those told the step */
+    { "jit", "condition_embed.weight", 't', 0.02 },
+    { "jit", "cond_pos_embed_h", 'n', 0.02 },
+    { "jit", "output_proj.bias", 'c', 0 },
     { "gpt2", "wte.weight", 'n', 0.02 },
     { "gpt2", "wpe.weight", 'n', 0.01 },
     { "gpt2", "h.0.mlp.c_fc.weight", 'n', 0.02 },
-    { "gpt2", "h.0.mlp.c_proj.weight", 'n', 0.0040825 },    /* 0.02 / sqrt(2 12) */
-    { "protein", "encoder.node_embed.weight", 'u', 0.125 }, /* 1 / sqrt(64) */
-    { "protein", "decoder.token_embed.weight", 'n', 0.02 },
-    { "protein", "decoder.memory_proj.weight", 'u', 0.1082532 },      /* xavier: 6 / 512 */
-    { "protein", "decoder.layers.2.linear2.weight", 'u', 0.0684653 }, /* 6 / 1280 */
-    { "protein", "decoder.layers.2.linear2.bias", 'c', 0 },
-    { "protein", "decoder.layers.0.self_attn.out_proj.weight", 'u', 0.1082532 },
-    { "protein", "decoder.layers.0.self_attn.in_proj_weight", 'u', 0.0765466 }, /* 6 / 1024 */
-    { "protein", "decoder.torsion_head.4.weight", 'u', 0.1352506 },             /* 6 / 328 */
+    { "gpt2", "h.0.mlp.c_proj.weight", 'n', 0.0040825 },   /* 0.02 / sqrt(2 12) */
+    { "protein", "encoder.node_proj.weight", 'u', 0.125 }, /* 1 / sqrt(64) */
+    { "protein", "decoder.fragment_embedding.weight", 'n', 0.02 },
+    { "protein", "decoder.encoder_proj.weight", 'u', 0.1082532 }, /* xavier: 6 / 512 */
+    { "protein", "decoder.transformer_layers.layers.2.linear2.weight", 'u',
+      0.0684653 }, /* 6 / 1280 */
+    { "protein", "decoder.transformer_layers.layers.2.linear2.bias", 'c', 0 },
+    { "protein", "decoder.transformer_layers.layers.0.self_attn.out_proj.weight", 'u', 0.1082532 },
+    { "protein", "decoder.transformer_layers.layers.0.self_attn.in_proj_weight", 'u',
+      0.0765466 },                                                  /* 6 / 1024 */
+    { "protein", "decoder.torsion_head.4.weight", 'u', 0.1352506 }, /* 6 / 328 */
 };
 
 static void check_kind(const kind *k, const char *text)
@@ -332,6 +344,9 @@ static void check_kind(const kind *k, const char *text)
         { .name = "step", .dtype = GR_I64, .shape = GR_SHAPE(1) },
         { .name = "mask", .dtype = GR_BOOL, .shape = GR_SHAPE(1, 256) },
         { .name = "seen", .dtype = GR_BOOL, .shape = GR_SHAPE(1, 40) },
+        { .name = "few", .dtype = GR_BOOL, .shape = GR_SHAPE(1, 64) },
+        { .name = "constants", .dtype = GR_F32, .shape = GR_SHAPE(1, 40, 5) },
+        { .name = "pairs", .dtype = GR_F32, .shape = GR_SHAPE(1, 7, 7, 19) },
     };
     const char *line = section(text, k->name);
     gr_vars *vars;
@@ -339,7 +354,7 @@ static void check_kind(const kind *k, const char *text)
     int n = 0, last = -1;
 
     GR_CHECK_OK(gr_vars_create(&vars));
-    GR_CHECK_OK(gr_graph_create(&g, vars, true, feeds, 6));
+    GR_CHECK_OK(gr_graph_create(&g, vars, true, feeds, (int)(sizeof(feeds) / sizeof(feeds[0]))));
     k->build(g, k);
     GR_CHECK_OK(gr_graph_status(g));
     if (strncmp(line, "count", 5) == 0) {

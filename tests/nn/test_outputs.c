@@ -128,6 +128,15 @@ static gr_status trace_resnet(gr_graph *g, void *user)
     return finish(g, gr_resnet_model(g, "", gr_input(g, "x"), &c, NULL));
 }
 
+static gr_status trace_dilated(gr_graph *g, void *user)
+{
+    gr_resnet trunk = gr_resnet_dilated(*(const int *)user);
+    gr_aspp c = { .planes = 6, .dilation = { 2, 3, 5 } };
+    gr_value *x = gr_resnet_model(g, "backbone", gr_input(g, "x"), &trunk, NULL);
+
+    return finish(g, gr_aspp_model(g, "aspp", x, &c));
+}
+
 static gr_status trace_unet(gr_graph *g, void *user)
 {
     gr_unet c = { .n_classes = 1, .base = 8, .bilinear = true };
@@ -193,6 +202,8 @@ static const form forms[] = {
     { "resnet50", trace_resnet, 50, 80, 0, DIMS(B, 33, 41, 3) },
     { "resnet101", trace_resnet, 101, 80, 0, DIMS(B, 33, 41, 3) },
     { "resnet152", trace_resnet, 152, 80, 0, DIMS(B, 33, 41, 3) },
+    { "dilated18", trace_dilated, 18, 360, 0, DIMS(B, 33, 41, 3) },
+    { "dilated34", trace_dilated, 34, 360, 0, DIMS(B, 33, 41, 3) },
     { "unet_bilinear", trace_unet, 0, 782, 0, DIMS(B, 17, 23, 1) },
     { "aspp_relu", trace_aspp, 0, 756, 0, DIMS(B, 9, 7, 8) },
 };

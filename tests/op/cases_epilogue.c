@@ -3,10 +3,12 @@
  * way through the kernels: rows as they are and turned, one and several blocks of k, tiles
  * of AMX, batches, every way of broadcasting. No gradients: they are added after autodiff.
  */
+#include "check.h"
 #include "op/driver.h"
 #include "op/families.h"
 
-#include "op/epilogue.h"
+#include "op/fusion.h"
+#include "op/map/program.h"
 #include "op/matmul/matmul.h"
 
 #include <string.h>
@@ -36,28 +38,33 @@ static const gr_program gradient = { .n_src = 2,
 
 static gr_value *build(gr_graph *g, gr_value *const *src, const driver_case *c)
 {
-    gr_program p = *(const gr_program *)c->arg, *kept = gr_arena_new(g->arena, gr_program);
+    gr_program *p = gr_arena_new(g->arena, gr_program);
     gr_matmul_attr attr = { .trans_a = strchr(c->fn, 'a') != NULL,
                             .trans_b = strchr(c->fn, 'b') != NULL,
                             .dtype = src[0]->dtype };
     gr_build b = { .op = &gr_op_matmul,
                    .site = "case",
                    .src = src,
-                   .n_src = c->n_src,
+                   .n_src = 2,
                    .attr = &attr,
                    .attr_bytes = sizeof(attr) };
-    gr_build plain = b;
-    gr_value *v;
-
     /* A plain product first, for its shape; the driver prunes nothing, and runs it too. */
-    plain.n_src = GR_MATMUL_N_SRC;
-    v = gr_graph_add_value(g, &plain);
-    if (!v || !kept)
+    gr_value *v = gr_graph_add_value(g, &b);
+    const void *wide;
+    gr_fusion *f;
+
+    if (!v || !p)
         return NULL;
-    p.shape = v->shape;
-    p.dtype = attr.dtype;
-    *kept = p;
-    attr.epilogue = kept;
+    *p = *(const gr_program *)c->arg;
+    p->shape = v->shape;
+    p->dtype = attr.dtype;
+    f = gr_fusion_new(g, v->node, &wide);
+    GR_CHECK(f);
+    f->end = (gr_fused_program){ .program = p, .first = 2 };
+    f->ends[0].reg = p->n_src + p->n_instr - 1;
+    b.attr = wide;
+    b.fusion = f;
+    b.n_src = c->n_src;
     return gr_graph_add_value(g, &b);
 }
 

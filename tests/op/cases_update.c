@@ -127,6 +127,15 @@ static const gr_count_attr free_count = { false }, checked_count = { true };
     {                                                                     \
         .dtype = (t), .shape = DRIVER_DIMS(__VA_ARGS__), .is_state = true \
     }
+/* Elements 7 to 52 of a parameter; their gradients begin at element 3 of a row. */
+#define PART(whole)                                                                           \
+    {                                                                                         \
+        .lr_scale = 1, .weight_decay = 0.01, .has_copy = (whole), .has_part = true, .part = { \
+            .of = { .first = 7, .n = 46 },                                                    \
+            .grad_at = 3,                                                                     \
+            .in_whole = (whole)                                                               \
+        }                                                                                     \
+    }
 static const gr_sgd_attr sgd_plain = { .of = OWN(0, false) },
                          sgd_decay = { .of = OWN(0.01, false) },
                          sgd_momentum = { .of = OWN(0.01, false), .momentum = 0.9 },
@@ -136,14 +145,25 @@ static const gr_sgd_attr sgd_plain = { .of = OWN(0, false) },
                                           .nesterov = true },
                          sgd_cut = { .of = CUT, .momentum = 0.9, .nesterov = true },
                          sgd_plain_cut = { .of = CUT }, sgd_copies = { .of = COPIES },
-                         sgd_momentum_copies = { .of = COPIES, .momentum = 0.9 };
+                         sgd_momentum_copies = { .of = COPIES, .momentum = 0.9 },
+                         sgd_part = { .of = PART(false), .momentum = 0.9 },
+                         sgd_part_in_whole = { .of = PART(true), .momentum = 0.9 };
 static const gr_adamw_attr adamw_plain = { OWN(0.01, false), 0.9, 0.999, 1e-8, false },
                            adamw_checked = { OWN(0.01, true), 0.9, 0.999, 1e-8, false },
                            adam_l2 = { OWN(0.01, false), 0.9, 0.999, 1e-8, true },
                            adamw_cut = { CUT, 0.9, 0.999, 1e-8, false },
-                           adamw_copies = { COPIES, 0.9, 0.999, 1e-8, false };
+                           adamw_copies = { COPIES, 0.9, 0.999, 1e-8, false },
+                           adamw_part = { PART(false), 0.9, 0.999, 1e-8, false },
+                           adamw_part_in_whole = { PART(true), 0.9, 0.999, 1e-8, false };
 static const gr_ema_attr ema_plain = { .decay = 0.75 },
-                         ema_checked = { .decay = 0.75, .has_control = true };
+                         ema_checked = { .decay = 0.75, .has_control = true },
+                         ema_part = { .decay = 0.75,
+                                      .has_part = true,
+                                      .part = { .of = { .first = 7, .n = 46 } } },
+                         ema_part_in_whole = { .decay = 0.75,
+                                               .has_part = true,
+                                               .part = { .of = { .first = 7, .n = 46 },
+                                                         .in_whole = true } };
 
 /* New parameters are sums of about four terms of size 2, which may cancel: hence n_reduced
  * and scale there. */
@@ -360,6 +380,22 @@ static const driver_case cases[] = {
       .n_src = 4,
       .src = { DRIVER_STATE(100003), DRIVER_F32(100003), DRIVER_STATE(100003),
                COPY(GR_F16, 100003) } },
+    { .name = "sgd of a part",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_part,
+      .n_src = 3,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(64), DRIVER_STATE(46) } },
+    { .name = "sgd of a part in whole",
+      .op = "sgd",
+      .build = build_sgd,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &sgd_part_in_whole,
+      .n_src = 4,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(64), DRIVER_STATE(9, 11), COPY(GR_BF16, 9, 11) } },
     { .name = "sgd with a copy of f32",
       .op = "sgd",
       .build = build_sgd,
@@ -461,6 +497,24 @@ static const driver_case cases[] = {
       .n_src = 6,
       .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), I64_STATE(3, 3), DRIVER_STATE(9, 11),
                MOMENT(9, 11), COPY(GR_BF16, 9, 11) } },
+    { .name = "adamw of a part",
+      .op = "adamw",
+      .build = build_adamw,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &adamw_part,
+      .n_src = 5,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(64), I64_STATE(3, 3), DRIVER_STATE(46),
+               MOMENT(46) } },
+    { .name = "adamw of a part in whole",
+      .op = "adamw",
+      .build = build_adamw,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &adamw_part_in_whole,
+      .n_src = 6,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(64), I64_STATE(3, 3), DRIVER_STATE(9, 11),
+               MOMENT(9, 11), COPY(GR_F16, 9, 11) } },
     { .name = "adamw skips",
       .op = "adamw",
       .build = build_adamw,
@@ -502,6 +556,22 @@ static const driver_case cases[] = {
       .arg = &ema_plain,
       .n_src = 3,
       .src = { DRIVER_STATE(0), DRIVER_F32(0), I64_STATE(3, 3) } },
+    { .name = "ema of a part",
+      .op = "ema",
+      .build = build_ema,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &ema_part,
+      .n_src = 3,
+      .src = { DRIVER_STATE(46), DRIVER_F32(9, 11), I64_STATE(3, 3) } },
+    { .name = "ema of a part in whole",
+      .op = "ema",
+      .build = build_ema,
+      .n_reduced = 4,
+      .scale = 2,
+      .arg = &ema_part_in_whole,
+      .n_src = 3,
+      .src = { DRIVER_STATE(9, 11), DRIVER_F32(9, 11), I64_STATE(3, 3) } },
     { .name = "ema, the first",
       .op = "ema",
       .build = build_ema,

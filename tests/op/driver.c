@@ -122,8 +122,8 @@ static void check_as(const driver_case *c, gr_dtype as, const driver_target *t)
         reference = must_run(&w, &plain);
     if (!w.node->op->kernels)
         check_kernel(&w, "reference", t, reference);
-    for (k = gr_kernel_list(t ? t->kernels : NULL, w.node->op); k && k->name; k++) {
-        if (k->reject && k->reject(w.node))
+    for (int i = 0; (k = gr_kernel_at(t ? t->kernels : NULL, w.node, i)); i++) {
+        if (gr_kernel_refusal(k, w.node))
             continue;
         if (c->flags & DRIVER_FAULTS)
             check_faults(&w, k->name, t);

@@ -151,35 +151,30 @@ static void make_memory(driver_eval *e)
 
 /* ---- running ---- */
 
-static gr_status launch(driver_eval *e, const gr_node *n, const gr_kernel *k, gr_launch *l)
+static gr_status launch(driver_eval *e, gr_ready *r, gr_launch *l)
 {
-    gr_prepare p = { .node = n, .n_threads = e->how->n_threads, .device = device_of(e) };
     block work = { 0 };
     gr_status st = GR_OK;
     long n_allocs;
 
-    if (k->prepare)
-        GR_TRY(k->prepare(&p));
-    l->data = p.data;
-    if (k->workspace && k->workspace(n, p.data) > 0) {
-        block_init(e, &work, k->workspace(n, p.data), e->how->poison);
+    l->data = r->data;
+    if (r->work_bytes > 0) {
+        block_init(e, &work, r->work_bytes, e->how->poison);
         block_upload(e, &work);
         l->work = block_address(&work);
     }
     n_allocs = gr_alloc_count();
-    st = k->run(l);
+    st = r->kernel->run(l);
     if (gr_alloc_count() != n_allocs)
-        driver_die(e->w, "kernel '%s' allocates while it runs", k->name);
+        driver_die(e->w, "kernel '%s' allocates while it runs", r->kernel->name);
     if (device_of(e))
         GR_CHECK_OK(device_of(e)->ops->sync(device_of(e)));
     block_download(e, &work);
     if (device_of(e))
         GR_CHECK_OK(device_of(e)->ops->sync(device_of(e)));
     if (!block_is_whole(&work))
-        driver_die(e->w, "kernel '%s' writes past its workspace", k->name);
+        driver_die(e->w, "kernel '%s' writes past its workspace", r->kernel->name);
     block_fini(e, &work);
-    if (k->release)
-        k->release(p.data);
     return st;
 }
 
@@ -187,14 +182,20 @@ static gr_status run_node(driver_eval *e, const gr_node *n)
 {
     void *src[64], *out[64];
     gr_launch l = { .node = n, .src = src, .out = out, .pool = e->pool };
-    const gr_kernel *k;
+    gr_prepare p = { .node = n,
+                     .n_threads = e->how->n_threads,
+                     .device = device_of(e),
+                     .sets = sets_of(e),
+                     .only = e->how->only };
+    gr_ready r;
+    gr_status st;
 
     GR_CHECK(n->n_src <= 64 && n->n_out <= 64);
     if (!n->op->kernels) /* input, variable, reshape: nothing runs */
         return GR_OK;
-    k = gr_kernel_pick(sets_of(e), n, e->how->only);
-    if (!k)
+    if (!gr_kernel_pick(p.sets, n, p.only))
         driver_die(e->w, "%s", gr_error_message());
+    GR_TRY(gr_kernel_ready(&r, &p, NULL));
     for (int i = 0; i < n->n_src; i++)
         src[i] = block_address(block_of(e, n->src[i]));
     for (int i = 0; i < n->n_out; i++)
@@ -203,7 +204,9 @@ static gr_status run_node(driver_eval *e, const gr_node *n)
     l.fault = block_address(&e->fault);
     if (device_of(e))
         l.stream = device_of(e)->ops->stream(device_of(e));
-    return launch(e, n, k, &l);
+    st = launch(e, &r, &l);
+    gr_kernel_end(&r);
+    return st;
 }
 
 static void check_guards(driver_eval *e)

@@ -209,8 +209,8 @@ void driver_check_golden(const driver_golden *d, const driver_case *c, const dri
             take(&w, d, "dout", i, &w.feed[w.d_feed[i]]);
     if (!w.node->op->kernels)
         check_kernel(&w, d, "reference", t);
-    for (k = gr_kernel_list(t ? t->kernels : NULL, w.node->op); k && k->name; k++)
-        if (!k->reject || !k->reject(w.node))
+    for (int i = 0; (k = gr_kernel_at(t ? t->kernels : NULL, w.node, i)); i++)
+        if (!gr_kernel_refusal(k, w.node))
             check_kernel(&w, d, k->name, t);
     driver_world_fini(&w);
 }

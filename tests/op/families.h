@@ -5,7 +5,7 @@
 #include "op/driver.h"
 
 extern const driver_family driver_map, driver_matmul, driver_reduce, driver_shape, driver_gather,
-    driver_xent, driver_update, driver_assign;
+    driver_xent, driver_update, driver_assign, driver_vote;
 extern const driver_family driver_scalar, driver_random, driver_classes, driver_swiglu;
 extern const driver_family driver_attention;
 extern const driver_family driver_rotary;

@@ -480,13 +480,87 @@ static gr_value *cosine_scaled(gr_graph *g, gr_value *const *src)
     return gr_cosine_attention(g, src[0], src[1], src[2], NULL, &o);
 }
 
+static gr_value *cosine_of_zeros(gr_graph *g, gr_value *const *src)
+{
+    return gr_cosine_attention(g, src[0], src[1], src[2], NULL,
+                               &(gr_attention_opts){ .heads = 2, .min_norm = 1e-12 });
+}
+
 static void test_cosine_gradient(void)
 {
     static const composed_case cases[] = { { "cosine", cosine, 3, 3, 9 },
                                            { "cosine of rows", cosine_of_rows, 4, 3, 7 },
-                                           { "cosine, scaled", cosine_scaled, 3, 3, 8 } };
+                                           { "cosine, scaled", cosine_scaled, 3, 3, 8 },
+                                           { "cosine of zeros", cosine_of_zeros, 3, 3, 9 } };
 
-    composed_check("cosine", cases, 3);
+    composed_check("cosine", cases, 4);
+}
+
+/* In 16 bits, too, a zero vector has the cosine 0 and hands on no gradient that is no number. */
+static gr_status trace_zeros(gr_graph *g, void *user)
+{
+    gr_value *x = gr_linear(g, "in", gr_input(g, "x"), 8), *y;
+
+    y = gr_cosine_attention(g, gr_linear(g, "q", x, 8), gr_linear(g, "k", x, 8), x, NULL, user);
+    gr_loss(g, gr_mean(g, gr_square(g, y), GR_AXES_ALL, false));
+    return gr_graph_status(g);
+}
+
+static void test_zeros(gr_amp amp, double min_norm, bool is_number)
+{
+    float x[N * C] = { 0 }, loss;
+    gr_named feed = { "x", GR_F32, GR_SHAPE(1, N, C), x };
+    gr_attention_opts o = { .heads = 1, .min_norm = min_norm };
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+    gr_snapshot *snap;
+    gr_step *s;
+
+    for (int i = 0; i < 3 * C; i++)
+        x[i] = number(i, 1);
+    c.trace = trace_zeros;
+    c.user = &o;
+    c.device = "cpu";
+    c.amp = amp;
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    GR_CHECK_OK(gr_step_plan(s, true, &feed, 1));
+    GR_CHECK_OK(gr_step_save(s, &snap));
+    for (int i = 0; i < gr_snapshot_count(snap); i++)
+        if (strstr(gr_snapshot_at(snap, i)->name, "bias"))
+            memset(gr_snapshot_at(snap, i)->mem, 0, 8 * sizeof(float));
+    GR_CHECK_OK(gr_step_restore(s, snap));
+    gr_snapshot_destroy(snap);
+    for (int i = 0; i < 2; i++)
+        GR_CHECK_OK(gr_step_train(s, &feed, 1, 0.1));
+    GR_CHECK_OK(gr_step_read(s, "loss", (gr_vec){ &loss, 1, GR_F32 }));
+    GR_CHECK(isfinite(loss) == is_number);
+    gr_step_destroy(s);
+}
+
+static gr_status trace_bad_norm(gr_graph *g, void *user)
+{
+    gr_value *x = gr_input(g, "x");
+
+    gr_cosine_attention(g, x, x, x, NULL, user);
+    return gr_graph_status(g);
+}
+
+static void test_min_norm(void)
+{
+    float x[N * C] = { 0 };
+    gr_named feed = { "x", GR_F32, GR_SHAPE(1, N, C), x };
+    gr_attention_opts o = { .heads = 1, .min_norm = 1e-20 };
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+    gr_step *s;
+
+    test_zeros(GR_AMP_NONE, 1e-12, true);
+    test_zeros(GR_AMP_BF16, 1e-12, true);
+    test_zeros(GR_AMP_NONE, 0, false);
+    c.trace = trace_bad_norm;
+    c.user = &o;
+    c.device = "cpu";
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    GR_CHECK_FAILS(gr_step_eval(s, &feed, 1), GR_ERR_ARG, "min_norm is 1e-20");
+    gr_step_destroy(s);
 }
 
 int main(void)
@@ -507,5 +581,6 @@ int main(void)
     test_training(GR_AMP_F16);
     test_cosine();
     test_cosine_gradient();
+    test_min_norm();
     return 0;
 }

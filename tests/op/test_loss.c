@@ -106,12 +106,28 @@ static gr_value *masked_mse(gr_graph *g, gr_value *const *x)
 
 static gr_value *jpeg_mse(gr_graph *g, gr_value *const *x)
 {
-    return gr_jpeg_mse(g, x[0], x[1], 75);
+    return gr_jpeg_mse(g, x[0], x[1], NULL, 75);
 }
 
-static gr_value *jpeg_mse_cut(gr_graph *g, gr_value *const *x)
+static gr_value *jpeg_mse_stretched(gr_graph *g, gr_value *const *x)
 {
-    return gr_jpeg_mse(g, x[0], x[1], 30);
+    return gr_jpeg_mse(g, x[0], x[1], NULL, 30);
+}
+
+static gr_value *jpeg_mse_masked(gr_graph *g, gr_value *const *x)
+{
+    return gr_jpeg_mse(g, x[0], x[1], x[2], 52);
+}
+
+static gr_value *jpeg_mse_of_nothing(gr_graph *g, gr_value *const *x)
+{
+    return gr_jpeg_mse(g, x[0], x[1], x[2], 75);
+}
+
+/* One mask for all channels alone is none of a channel each. */
+static gr_value *jpeg_mse_bad_mask(gr_graph *g, gr_value *const *x)
+{
+    return gr_jpeg_mse(g, x[0], x[1], x[1], 75);
 }
 
 static const composed_case cases[] = {
@@ -136,7 +152,9 @@ static const composed_case cases[] = {
     { "masked_mse", masked_mse, 3, 2, 180 },
     { "masked_mse of nothing", masked_mse, 3, 2, 180 },
     { "jpeg_mse", jpeg_mse, 2, 2, 256 * 3 },
-    { "jpeg_mse, cut", jpeg_mse_cut, 2, 2, 143 * 3 },
+    { "jpeg_mse, stretched", jpeg_mse_stretched, 2, 2, 143 * 3 },
+    { "jpeg_mse, masked", jpeg_mse_masked, 3, 2, 210 * 3 },
+    { "jpeg_mse of nothing", jpeg_mse_of_nothing, 3, 2, 64 * 3 },
 };
 
 /* ---- what is refused ---- */
@@ -186,6 +204,8 @@ static void test_refusals(void)
     check_refused(smooth_l1_bad, GR_SHAPE(2, 3), GR_SHAPE(2, 3), "beta is -1");
     check_refused(focal_bad, GR_SHAPE(2, 3), GR_SHAPE(2, 3), "gamma is -1");
     check_refused(jpeg_mse, GR_SHAPE(2, 8, 8, 4), GR_SHAPE(2, 8, 8, 4), "[2, 8, 8, 4]");
+    check_refused(jpeg_mse_bad_mask, GR_SHAPE(2, 8, 8, 3), GR_SHAPE(2, 8, 8, 3),
+                  "the mask of images [2, 8, 8, 3] must be [n, h, w, 1], not [2, 8, 8, 3]");
 }
 
 int main(void)

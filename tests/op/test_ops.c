@@ -14,11 +14,11 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,    &driver_matmul,    &driver_reduce,  &driver_shape,  &driver_scalar,
-    &driver_random, &driver_classes,   &driver_gather,  &driver_xent,   &driver_update,
-    &driver_assign, &driver_attention, &driver_conv,    &driver_norm,   &driver_part,
-    &driver_pool,   &driver_resample,  &driver_softmax, &driver_argmax, &driver_index,
-    &driver_rotary, &driver_epilogue,  &driver_swiglu,
+    &driver_map,    &driver_matmul,  &driver_reduce,    &driver_shape,   &driver_scalar,
+    &driver_random, &driver_classes, &driver_gather,    &driver_xent,    &driver_update,
+    &driver_assign, &driver_vote,    &driver_attention, &driver_conv,    &driver_norm,
+    &driver_part,   &driver_pool,    &driver_resample,  &driver_softmax, &driver_argmax,
+    &driver_index,  &driver_rotary,  &driver_epilogue,  &driver_swiglu,
 };
 
 /* Operators that the driver cannot take, and who tests them instead. */
@@ -81,6 +81,8 @@ static const struct {
     { "accumulate", "a copy or a sum by itself: tests/step/test_ranks.c" },
     { "count_step", "counts" },
     { "scale_update", "doubles or halves" },
+    { "vote", "numbers of a few kinds" },
+    { "verdict", "numbers of a few kinds" },
     { "many_updates", "the bits of its parts: tests/pass/test_join.c" },
 };
 
@@ -111,6 +113,8 @@ static const struct {
     { "grad_control", "looks at gradients" },
     { "count_step", "counts" },
     { "scale_update", "part of the update" },
+    { "vote", "part of the update" },
+    { "verdict", "part of the update" },
     { "sgd", "the update" },
     { "adamw", "the update" },
     { "ema", "part of the update" },
@@ -133,7 +137,8 @@ static const struct {
 };
 
 /* Operators whose sources are of one shape or none. */
-static const char *const of_one_shape[] = { "random", "constant", "count_step", "scale_update" };
+static const char *const of_one_shape[] = { "random",       "constant", "count_step",
+                                            "scale_update", "vote",     "verdict" };
 
 #define LISTED(list, member, name)                  \
     for (int i_ = 0; i_ < DRIVER_COUNT(list); i_++) \

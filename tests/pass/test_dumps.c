@@ -8,6 +8,7 @@
 #include "base/outfile.h"
 #include "base/text.h"
 #include "check.h"
+#include "step/vote.h"
 #include "step/world.h"
 
 static gr_text seen = GR_TEXT_INIT; /* passes in any dump so far: ",trace,outputs," */
@@ -46,6 +47,7 @@ static void compare(const char *name, gr_text *dump)
 
 typedef struct planned {
     const gr_step_config *c;
+    bool watch;
     gr_text dump; /* of rank 0 */
 } planned;
 
@@ -78,6 +80,8 @@ static void plan_rank(gr_pg *pg, void *arg)
     c.dump = gr_pg_rank(pg) == 0 ? collect : NULL;
     c.dump_arg = &p->dump;
     GR_CHECK_OK(gr_step_create(&s, &c));
+    if (p->watch)
+        GR_CHECK_OK(gr_step_watch(s));
     batch_fill(b, c.trace != trace_norm, 0, 0, 8);
     GR_CHECK_OK(gr_step_plan(s, true, b->feeds, 2));
     if (c.ema_decay > 0)
@@ -86,17 +90,30 @@ static void plan_rank(gr_pg *pg, void *arg)
     free(b);
 }
 
+static void run_dump(const char *name, planned *p, int n)
+{
+    if (n > 1)
+        each_rank(n, plan_rank, p);
+    else
+        plan_rank(NULL, p);
+    compare(name, &p->dump);
+    gr_text_fini(&p->dump);
+}
+
 /* Plans on `n` ranks and compares what rank 0 dumped. */
 static void test_dump(const char *name, const gr_step_config *config, int n)
 {
     planned p = { .c = config, .dump = GR_TEXT_INIT };
 
-    if (n > 1)
-        each_rank(n, plan_rank, &p);
-    else
-        plan_rank(NULL, &p);
-    compare(name, &p.dump);
-    gr_text_fini(&p.dump);
+    run_dump(name, &p, n);
+}
+
+/* The same of a step that keeps records. */
+static void test_watched_dump(const char *name, const gr_step_config *config, int n)
+{
+    planned p = { .c = config, .watch = true, .dump = GR_TEXT_INIT };
+
+    run_dump(name, &p, n);
 }
 
 /* trace_exact with its first layer as a block. */
@@ -197,6 +214,15 @@ static void dump_meetings(void)
     test_dump("global", &c, 2);
 }
 
+static void dump_vote(void)
+{
+    gr_step_config c = base_config();
+
+    c.device = "cpu:late";
+    c.accumulate = 2;
+    test_watched_dump("vote", &c, 2);
+}
+
 static void dump_guard(void)
 {
     gr_step_config c = base_config();
@@ -215,6 +241,7 @@ int main(void)
     dump_one_rank();
     dump_two_ranks();
     dump_meetings();
+    dump_vote();
     dump_guard();
     check_every_pass_seen();
     gr_text_fini(&seen);

@@ -95,5 +95,5 @@ gr_status vision_load(recipe_run *r, gr_split split, int64_t index, int64_t epoc
 {
     gr_sample s = { .split = split, .index = index, .epoch = epoch, .seed = 7 };
 
-    return r->recipe->load(r->user, &s, r->mem);
+    return r->recipe->data->load(r->user, &s, r->mem);
 }

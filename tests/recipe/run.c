@@ -26,7 +26,7 @@ gr_status recipe_try(recipe_run *r, const char *name, const char *yaml, const re
     GR_TRY(gr_settings_create(&r->settings, r->recipe->keys, r->recipe->n_keys));
     GR_TRY(gr_settings_read_text(r->settings, "test.yaml", yaml, strlen(yaml)));
     config.settings = r->settings;
-    return r->recipe->create(&r->user, &config);
+    return r->recipe->data->open(&r->user, &config);
 }
 
 void recipe_open(recipe_run *r, const char *name, const char *yaml, const recipe_options *o)
@@ -34,7 +34,9 @@ void recipe_open(recipe_run *r, const char *name, const char *yaml, const recipe
     gr_step_config c = GR_STEP_CONFIG_INIT;
 
     GR_CHECK_OK(recipe_try(r, name, yaml, o));
-    GR_CHECK_OK(r->recipe->describe(r->user, &r->view));
+    GR_CHECK_OK(r->recipe->data->describe(r->user, &r->view));
+    GR_CHECK(r->view.n_feeds <= RECIPE_FIELDS && r->view.n_outputs <= RECIPE_FIELDS);
+    GR_CHECK(r->view.n_metrics <= RECIPE_METRICS);
     for (int i = 0; i < r->view.n_feeds; i++)
         r->mem[i] = calloc((size_t)(r->batch * gr_shape_count(&r->view.feeds[i].shape)),
                            gr_dtype_bytes(r->view.feeds[i].dtype));
@@ -43,7 +45,8 @@ void recipe_open(recipe_run *r, const char *name, const char *yaml, const recipe
                                gr_dtype_bytes(r->view.outputs[i].dtype));
     r->index = calloc((size_t)r->batch, sizeof(*r->index));
     r->counts = calloc((size_t)r->view.n_counts, sizeof(*r->counts));
-    c.trace = r->recipe->trace;
+    c.traces = r->recipe->model->traces;
+    c.n_traces = r->recipe->model->n_traces;
     c.user = r->user;
     c.device = "cpu";
     c.optim = o->optim;
@@ -55,11 +58,11 @@ void recipe_close(recipe_run *r)
 {
     gr_step_destroy(r->step);
     if (r->user)
-        r->recipe->destroy(r->user);
+        r->recipe->data->close(r->user);
     gr_settings_destroy(r->settings);
-    for (int i = 0; i < GR_RECIPE_MAX_FEEDS; i++)
+    for (int i = 0; i < RECIPE_FIELDS; i++)
         free(r->mem[i]);
-    for (int i = 0; i < GR_RECIPE_MAX_OUTPUTS; i++)
+    for (int i = 0; i < RECIPE_FIELDS; i++)
         free(r->outputs[i]);
     free(r->index);
     free(r->counts);
@@ -68,7 +71,7 @@ void recipe_close(recipe_run *r)
 
 void recipe_feeds(recipe_run *r, const gr_sample *first, int64_t n, gr_named *feeds)
 {
-    int64_t size = r->recipe->size(r->user, first->split);
+    int64_t size = r->recipe->data->size(r->user, first->split);
 
     for (int i = 0; i < r->view.n_feeds; i++) {
         const gr_field *f = &r->view.feeds[i];
@@ -81,7 +84,7 @@ void recipe_feeds(recipe_run *r, const gr_sample *first, int64_t n, gr_named *fe
         memset(r->mem[i], 0, (size_t)n * bytes);
     }
     for (int64_t k = 0; k < n; k++) {
-        void *mem[GR_RECIPE_MAX_FEEDS] = { 0 };
+        void *mem[RECIPE_FIELDS] = { 0 };
         gr_sample s = *first;
 
         s.index = (first->index + k) % size;
@@ -90,14 +93,14 @@ void recipe_feeds(recipe_run *r, const gr_sample *first, int64_t n, gr_named *fe
             mem[i] = (char *)r->mem[i] + (size_t)k *
                                              (size_t)gr_shape_count(&r->view.feeds[i].shape) *
                                              gr_dtype_bytes(r->view.feeds[i].dtype);
-        GR_CHECK_OK(r->recipe->load(r->user, &s, mem));
+        GR_CHECK_OK(r->recipe->data->load(r->user, &s, mem));
     }
 }
 
 double recipe_train(recipe_run *r, int64_t n_steps, double lr)
 {
-    gr_named feeds[GR_RECIPE_MAX_FEEDS];
-    int64_t size = r->recipe->size(r->user, GR_SPLIT_TRAIN);
+    gr_named feeds[RECIPE_FIELDS];
+    int64_t size = r->recipe->data->size(r->user, GR_SPLIT_TRAIN);
     float loss = 0;
 
     for (int64_t i = 0; i < n_steps; i++) {
@@ -114,8 +117,8 @@ double recipe_train(recipe_run *r, int64_t n_steps, double lr)
 
 void recipe_evaluate(recipe_run *r, gr_split split, double *values)
 {
-    int64_t size = r->recipe->size(r->user, split);
-    gr_named feeds[GR_RECIPE_MAX_FEEDS];
+    int64_t size = r->recipe->data->size(r->user, split);
+    gr_named feeds[RECIPE_FIELDS];
 
     memset(r->counts, 0, (size_t)r->view.n_counts * sizeof(*r->counts));
     for (int64_t at = 0; at < size; at += r->batch) {
@@ -129,14 +132,13 @@ void recipe_evaluate(recipe_run *r, gr_split split, double *values)
             GR_CHECK_OK(gr_step_read(
                 r->step, f->name,
                 (gr_vec){ r->outputs[i], (size_t)(e.n * gr_shape_count(&f->shape)), f->dtype }));
-            e.outputs[i] = r->outputs[i];
         }
-        for (int i = 0; i < r->view.n_feeds; i++)
-            e.feeds[i] = r->mem[i];
+        e.outputs = (const void *const *)r->outputs;
+        e.feeds = (const void *const *)r->mem;
         e.index = r->index;
-        r->recipe->score(r->user, &e, r->counts);
+        r->recipe->evaluation->score(r->user, &e, r->counts);
     }
-    r->recipe->measure(r->user, r->counts, values);
+    r->recipe->evaluation->measure(r->user, r->counts, values);
 }
 
 double recipe_value(const recipe_run *r, const double *values, const char *name)

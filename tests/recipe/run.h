@@ -5,6 +5,10 @@
 #include "gradus/gradus.h"
 #include "gradus/settings.h"
 
+/* Of feeds, of outputs, of metrics: more than the recipes have. */
+#define RECIPE_FIELDS  8
+#define RECIPE_METRICS 64
+
 typedef struct recipe_run {
     const gr_recipe *recipe;
     gr_settings *settings;
@@ -12,7 +16,7 @@ typedef struct recipe_run {
     gr_recipe_view view;
     gr_step *step;
     int64_t batch;
-    void *mem[GR_RECIPE_MAX_FEEDS], *outputs[GR_RECIPE_MAX_OUTPUTS];
+    void *mem[RECIPE_FIELDS], *outputs[RECIPE_FIELDS];
     int64_t *index;
     double *counts;
 } recipe_run;
@@ -26,7 +30,7 @@ typedef struct recipe_options {
 /* The recipe of that name; NULL: none. */
 const gr_recipe *recipe_find(const char *name);
 
-/* What create() says about settings in YAML. */
+/* What open() says about settings in YAML. */
 gr_status recipe_try(recipe_run *r, const char *name, const char *yaml, const recipe_options *o);
 /* The same, which must work; with a step. */
 void recipe_open(recipe_run *r, const char *name, const char *yaml, const recipe_options *o);

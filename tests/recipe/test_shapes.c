@@ -87,33 +87,34 @@ static void test_recipe(void)
     int32_t label, labels[2] = { 4, 7 };
     void *mem[2] = { image, &label };
     gr_sample sample = { .split = GR_SPLIT_TRAIN, .index = 3 };
-    gr_eval eval = { .n = 2, .feeds = { NULL, labels }, .outputs = { rows } };
+    const void *const feeds[] = { NULL, labels }, *const outputs[] = { rows };
+    gr_eval eval = { .n = 2, .feeds = feeds, .outputs = outputs };
     double counts[2] = { 0 }, value;
     gr_recipe_view view;
     gr_recipe_config config = { .seed = 1, .n_train = 10 };
     void *user;
 
     GR_CHECK_EQ(r->abi, GR_RECIPE_ABI);
-    GR_CHECK_OK(r->create(&user, &config));
-    GR_CHECK_EQ(r->size(user, GR_SPLIT_TRAIN), 10);
-    GR_CHECK(r->size(user, GR_SPLIT_VALID) > 1000);
-    GR_CHECK_OK(r->load(user, &sample, mem));
+    GR_CHECK_OK(r->data->open(&user, &config));
+    GR_CHECK_EQ(r->data->size(user, GR_SPLIT_TRAIN), 10);
+    GR_CHECK(r->data->size(user, GR_SPLIT_VALID) > 1000);
+    GR_CHECK_OK(r->data->load(user, &sample, mem));
     GR_CHECK_EQ(label, gr_shapes_draw(4, 3, image));
     rows[4] = 1;
     rows[GR_SHAPES_CLASSES + 4] = 1;
-    r->score(user, &eval, counts);
-    GR_CHECK_OK(r->describe(user, &view));
+    r->evaluation->score(user, &eval, counts);
+    GR_CHECK_OK(r->data->describe(user, &view));
     GR_CHECK_EQ(view.n_counts, 2);
-    r->measure(user, counts, &value);
+    r->evaluation->measure(user, counts, &value);
     GR_CHECK_NEAR(value, 0.5, 0);
-    r->destroy(user);
-    r->destroy(NULL);
+    r->data->close(user);
+    r->data->close(NULL);
 
     config.n_valid = 7; /* of test and prediction, too: all of them are drawn */
-    GR_CHECK_OK(r->create(&user, &config));
+    GR_CHECK_OK(r->data->open(&user, &config));
     for (int split = GR_SPLIT_VALID; split < GR_N_SPLITS; split++)
-        GR_CHECK_EQ(r->size(user, (gr_split)split), 7);
-    r->destroy(user);
+        GR_CHECK_EQ(r->data->size(user, (gr_split)split), 7);
+    r->data->close(user);
 }
 
 int main(void)

@@ -35,7 +35,7 @@ static void networks(void)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        gr_named feeds[GR_RECIPE_MAX_FEEDS];
+        gr_named feeds[RECIPE_FIELDS];
         gr_step_stats stats;
         recipe_run r;
 
@@ -284,9 +284,10 @@ static void metrics(void)
     static const float rows[4 * 3] = { 1, 2, 0, 3, 1, 2, 0, 1, 5, 1, 2, 3 };
     static const int32_t labels[4] = { 1, 2, 2, 0 }; /* said: 1, 0, 2, 2 */
     static const float sums[4] = { 1, 0.5f, 1.25f, 0.25f };
-    gr_eval e = { .n = 4, .feeds = { NULL, labels }, .outputs = { rows, sums } };
+    const void *const feeds[] = { NULL, labels }, *const outputs[] = { rows, sums };
+    gr_eval e = { .n = 4, .feeds = feeds, .outputs = outputs };
     recipe_options o = plain;
-    double v[GR_RECIPE_MAX_METRICS];
+    double v[RECIPE_METRICS];
     recipe_run r;
 
     o.task = GR_TASK_TEST;
@@ -295,8 +296,8 @@ static void metrics(void)
                 "metrics: [accuracy, top-2, recall, mIoU, AUC, F1_score]",
                 &o);
     memset(r.counts, 0, (size_t)r.view.n_counts * sizeof(*r.counts));
-    r.recipe->score(r.user, &e, r.counts);
-    r.recipe->measure(r.user, r.counts, v);
+    r.recipe->evaluation->score(r.user, &e, r.counts);
+    r.recipe->evaluation->measure(r.user, r.counts, v);
     GR_CHECK_STR(r.view.metrics[0].name, "accuracy");
     GR_CHECK_NEAR(recipe_value(&r, v, "accuracy"), 0.5, 0);
     GR_CHECK_NEAR(recipe_value(&r, v, "top2"), 0.75, 0);
@@ -306,7 +307,7 @@ static void metrics(void)
     GR_CHECK_NEAR(recipe_value(&r, v, "miou"), (0 + 1 + 1.0 / 3) / 3, 1e-15);
     GR_CHECK_NEAR(recipe_value(&r, v, "f1/a"), 0, 0);
     GR_CHECK_NEAR(recipe_value(&r, v, "auc"), (1.0 / 3 + 1 + 0.75) / 3, 1e-12);
-    GR_CHECK_NEAR(r.recipe->loss(r.user, r.counts), 0.75, 1e-15);
+    GR_CHECK_NEAR(r.recipe->evaluation->loss(r.user, r.counts), 0.75, 1e-15);
     recipe_close(&r);
 }
 
@@ -316,8 +317,9 @@ static void one_logit(void)
     static const float rows[4] = { 2, -1, 0.1f, -3 };
     static const int32_t labels[4] = { 1, 1, 0, 0 };
     static const float sums[4] = { 0 };
-    gr_eval e = { .n = 4, .feeds = { NULL, labels }, .outputs = { rows, sums } };
-    double v[GR_RECIPE_MAX_METRICS];
+    const void *const feeds[] = { NULL, labels }, *const outputs[] = { rows, sums };
+    gr_eval e = { .n = 4, .feeds = feeds, .outputs = outputs };
+    double v[RECIPE_METRICS];
     recipe_run r;
 
     recipe_open(&r, "vision",
@@ -325,8 +327,8 @@ static void one_logit(void)
                 "metrics: [precision, recall, iou, miou, auc]",
                 &plain);
     memset(r.counts, 0, (size_t)r.view.n_counts * sizeof(*r.counts));
-    r.recipe->score(r.user, &e, r.counts);
-    r.recipe->measure(r.user, r.counts, v);
+    r.recipe->evaluation->score(r.user, &e, r.counts);
+    r.recipe->evaluation->measure(r.user, r.counts, v);
     GR_CHECK_NEAR(recipe_value(&r, v, "precision"), 1, 0);
     GR_CHECK_NEAR(recipe_value(&r, v, "recall"), 0.5, 0);
     GR_CHECK_NEAR(recipe_value(&r, v, "iou"), 0.5, 0);
@@ -340,8 +342,8 @@ static void one_logit(void)
 
 static void drawn(void)
 {
-    gr_named feeds[GR_RECIPE_MAX_FEEDS];
-    int seen[GR_RECIPE_MAX_METRICS] = { 0 };
+    gr_named feeds[RECIPE_FIELDS];
+    int seen[RECIPE_METRICS] = { 0 };
     recipe_options o = plain;
     const int32_t *mask;
     recipe_run r;
@@ -349,8 +351,8 @@ static void drawn(void)
     o.batch = 16;
     recipe_open(&r, "vision",
                 "model: {name: unet, config: {num_classes: 4, input_sizes: [3, 40, 40]}}", &o);
-    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TRAIN), 64);
-    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_VALID), 16);
+    GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_TRAIN), 64);
+    GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_VALID), 16);
     GR_CHECK_EQ(r.view.n_feeds, 3);
     recipe_feeds(&r, &(gr_sample){ .split = GR_SPLIT_TRAIN }, 16, feeds);
     mask = r.mem[GR_FEED_TARGET];

@@ -24,8 +24,8 @@ static void folders(void)
     picture_write(picture_path("classes/test/dog/0.png"), 8, 8, picture_even, 40);
     vision_open(&r, &vision_training, "model: {name: mlp}\ndataset: {root_dir: '%s/classes'}",
                 picture_root);
-    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TRAIN), 10);
-    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_VALID), 1);
+    GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_TRAIN), 10);
+    GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_VALID), 1);
     GR_CHECK_EQ(gr_shape_count(&r.view.feeds[0].shape), 64);
     GR_CHECK_EQ(gr_shape_count(&r.view.outputs[0].shape), 2);
     GR_CHECK_STR(r.view.predict_header, "index,file,class,name,cat,dog");
@@ -37,7 +37,7 @@ static void folders(void)
     vision_open(&r, &(recipe_options){ .task = GR_TASK_TEST, .batch = 1 },
                 "model: {name: mlp, config: {n_channels: 3}}\ndataset: {root_dir: '%s/classes'}",
                 picture_root);
-    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TEST), 1);
+    GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_TEST), 1);
     GR_CHECK_OK(vision_load(&r, GR_SPLIT_TEST, 0, 0));
     GR_CHECK_EQ(*(int32_t *)r.mem[GR_FEED_TARGET], 1);
     GR_CHECK_NEAR(((float *)r.mem[GR_FEED_IMAGE])[191], 40 / 255.0, 1e-6);
@@ -228,14 +228,14 @@ static void weights(void)
     picture_write(picture_path("uneven/valid/dog/0.png"), 8, 8, picture_even, 30);
     vision_open(&r, &vision_training, "model: {name: mlp}\ndataset: {root_dir: '%s/uneven'}",
                 picture_root);
-    GR_CHECK_OK(r.recipe->weigh(r.user, w));
+    GR_CHECK_OK(r.recipe->data->weights(r.user, w));
     for (int i = 0; i < 8; i++) {
         GR_CHECK_OK(vision_load(&r, GR_SPLIT_TRAIN, i, 0));
         GR_CHECK_NEAR(w[i], *(int32_t *)r.mem[GR_FEED_TARGET] == 0 ? 1 / 6.0 : 1 / 2.0, 1e-12);
     }
     recipe_close(&r);
     vision_open(&r, &vision_training, "model: {name: mlp}\ndataset: {name: shapes}");
-    GR_CHECK_EQ(r.recipe->weigh(r.user, w), GR_ERR_ARG);
+    GR_CHECK_EQ(r.recipe->data->weights(r.user, w), GR_ERR_ARG);
     recipe_close(&r);
 }
 
@@ -244,7 +244,7 @@ static void weights(void)
 /* Which samples (by their gray value) a split holds. */
 static void mark(recipe_run *r, gr_split split, int *seen)
 {
-    for (int64_t i = 0; i < r->recipe->size(r->user, split); i++) {
+    for (int64_t i = 0; i < r->recipe->data->size(r->user, split); i++) {
         GR_CHECK_OK(vision_load(r, split, i, 0));
         seen[lroundf(((float *)r->mem[GR_FEED_IMAGE])[0] * 255)]++;
     }
@@ -262,7 +262,7 @@ static void divisions(void)
                 "model: {name: mlp, config: {num_classes: 2}}\n"
                 "dataset: {name: folder, train_path: '%s/many', split: [0.7, 0.1, 0.2]}",
                 picture_root);
-    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TRAIN), 14);
+    GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_TRAIN), 14);
     mark(&r, GR_SPLIT_TRAIN, seen);
     mark(&r, GR_SPLIT_VALID, seen);
     recipe_close(&r);
@@ -270,7 +270,7 @@ static void divisions(void)
                 "model: {name: mlp, config: {num_classes: 2}}\n"
                 "dataset: {name: folder, train_path: '%s/many', split: [0.7, 0.1, 0.2]}",
                 picture_root);
-    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TEST), 4);
+    GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_TEST), 4);
     mark(&r, GR_SPLIT_TEST, seen);
     recipe_close(&r);
     for (int fold = 0; fold < 3; fold++) {
@@ -369,7 +369,7 @@ static float sum_of(recipe_run *r, int64_t index, int64_t epoch)
     int32_t mask[PICTURE_SIDE * PICTURE_SIDE], size[2];
     void *mem[3] = { image, mask, size };
 
-    GR_CHECK_OK(r->recipe->load(r->user, &s, mem));
+    GR_CHECK_OK(r->recipe->data->load(r->user, &s, mem));
     for (int i = 0; i < PICTURE_SIDE * PICTURE_SIDE; i++)
         sum += image[i] * (float)(i % 7 + 1) + (float)(mask[i] * (i % 5));
     return sum;
@@ -428,7 +428,7 @@ static void drive(void)
                 "transform: {RESIZE: [48, 48]}\nmetrics: [dice, auc]\n"
                 "dataset: {name: drive, root_dir: '%s/drive'}",
                 picture_root);
-    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TEST), 3);
+    GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_TEST), 3);
     GR_CHECK_EQ(r.view.n_outputs, 3); /* masks, sums of the loss, probabilities */
     GR_CHECK_OK(vision_load(&r, GR_SPLIT_TEST, 1, 0));
     GR_CHECK(check_pair(&r, 48 * 48) > 200);
@@ -506,7 +506,7 @@ static void arrays(void)
                 "model: {name: mlp}\ndataset: {name: npy, test_path: '%s/npy/x.npy', "
                 "test_labels: '%s/npy/y.npy'}",
                 picture_root, picture_root);
-    GR_CHECK_EQ(r.recipe->size(r.user, GR_SPLIT_TEST), 3);
+    GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_TEST), 3);
     GR_CHECK_EQ(r.view.feeds[0].shape.dim[0], 4);
     GR_CHECK_EQ(r.view.feeds[0].shape.dim[2], 3);
     GR_CHECK_OK(vision_load(&r, GR_SPLIT_TEST, 2, 0));

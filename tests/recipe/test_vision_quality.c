@@ -28,7 +28,7 @@ static void reach(const goal *t)
                          .n_valid = IS_SLOW ? 32 : t->n_valid,
                          .batch = t->batch,
                          .optim = GR_OPTIM_ADAMW_INIT };
-    double v[GR_RECIPE_MAX_METRICS], value;
+    double v[RECIPE_METRICS], value;
     recipe_run r;
 
     o.optim.weight_decay = 1e-4;

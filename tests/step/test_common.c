@@ -131,7 +131,8 @@ static void plan_rank(gr_pg *pg, void *arg)
     for (int i = 0; i < c.accumulate; i++)
         GR_CHECK_OK(gr_step_train(s, b->feeds, 2, 0.01));
     for (int i = 0; i < s->n_entries; i++)
-        if (s->entries[i]->role == GR_ROLE_WHOLE || s->entries[i]->role == GR_ROLE_LAST) {
+        if (s->entries[i]->purpose.role == GR_ROLE_WHOLE ||
+            s->entries[i]->purpose.role == GR_ROLE_LAST) {
             check_order(s, s->entries[i]);
             n_checked++;
         }

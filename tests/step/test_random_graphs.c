@@ -86,7 +86,7 @@ static void take_references(const way *w, gr_step *s, const problem *p)
     gr_plan_config pc = { .device = s->device, .n_threads = s->n_threads, .only = "reference" };
     gr_entry *e;
 
-    MUST(w, gr_step_entry(s, GR_ROLE_WHOLE, p->feeds, 2, &e));
+    MUST(w, gr_step_entry(s, gr_training(GR_ROLE_WHOLE), p->feeds, 2, &e));
     gr_plan_destroy(e->plan);
     e->plan = NULL;
     MUST(w, gr_plan_create(&e->plan, e->graph, &pc));

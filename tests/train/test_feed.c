@@ -18,7 +18,8 @@ static gr_status load(const void *user, const gr_sample *s, void *const *mem)
     return GR_OK;
 }
 
-static const gr_recipe recipe = { .abi = GR_RECIPE_ABI, .name = "fake", .load = load };
+static const gr_recipe_data data = { .load = load };
+static const gr_recipe recipe = { .abi = GR_RECIPE_ABI, .name = "fake", .data = &data };
 
 static gr_feed_config make(gr_split split, const int64_t *bad, int n_workers, bool skips)
 {

@@ -97,6 +97,44 @@ static void test_types(void)
     gr_snapshot_destroy(state);
 }
 
+/* Dimensions of 1 make no difference, wherever they stand; all others do. */
+static void test_ones(void)
+{
+    const struct {
+        gr_shape file, model;
+        bool fits;
+    } cases[] = {
+        { GR_SHAPE(3, 2, 1, 1), GR_SHAPE(3, 2), true },
+        { GR_SHAPE(3, 2), GR_SHAPE(1, 3, 2), true },
+        { GR_SHAPE(1, 1), GR_SCALAR, true },
+        { GR_SHAPE(2, 3), GR_SHAPE(3, 2), false },
+        { GR_SHAPE(6), GR_SHAPE(3, 2), false },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int64_t n = gr_shape_count(&cases[i].model);
+        gr_snapshot *file, *state;
+        gr_pretrained p;
+        void *mem;
+
+        GR_CHECK_OK(gr_snapshot_create(&file));
+        GR_CHECK_OK(gr_snapshot_create(&state));
+        add_f32(file, "b", 1, 5);
+        add_f32(state, "b", 1, 0);
+        GR_CHECK_OK(gr_snapshot_add(file, "w", GR_F32, cases[i].file, &mem));
+        for (int64_t k = 0; k < n; k++)
+            ((float *)mem)[k] = (float)k + 1;
+        GR_CHECK_OK(gr_snapshot_add(state, "w", GR_F32, cases[i].model, &mem));
+        GR_CHECK_OK(gr_pretrained_apply(&p, file, NULL, state));
+        GR_CHECK_EQ(p.n_taken, 1 + cases[i].fits);
+        GR_CHECK_EQ(p.n_misfits, !cases[i].fits);
+        GR_CHECK_NEAR(((const float *)mem)[n - 1], cases[i].fits ? (double)n : 0, 0);
+        gr_pretrained_fini(&p);
+        gr_snapshot_destroy(file);
+        gr_snapshot_destroy(state);
+    }
+}
+
 static void test_refused(void)
 {
     gr_snapshot *file, *state = make_state();
@@ -122,6 +160,7 @@ int main(void)
 {
     test_names();
     test_types();
+    test_ones();
     test_refused();
     return 0;
 }

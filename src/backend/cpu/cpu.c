@@ -37,8 +37,13 @@ static void cpu_describe(gr_device *d, gr_text *out)
 
 const gr_backend_ops gr_backend_cpu = {
     .name = "cpu",
-    .is_host = true,
+    .has_host_memory = true,
+    .needs_copies = false,
+    .runs_at_once = true,
+    .can_poll = true,
     .can_capture = false,
+    .shares_memory = true,
+    .keeps_low = true,
     .open = cpu_open,
     .close = gr_host_close,
     .count = cpu_count,
@@ -58,6 +63,8 @@ const gr_backend_ops gr_backend_cpu = {
     .capture_end = gr_host_capture_end,
     .capture_launch = gr_host_capture_launch,
     .capture_free = gr_host_capture_free,
+    .timer_begin = gr_host_timer_begin,
+    .timer_end = gr_host_timer_end,
     .memory = gr_host_memory,
     .has_bf16 = gr_host_has_bf16,
 };

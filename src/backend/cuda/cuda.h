@@ -36,8 +36,9 @@ typedef struct gr_cuda_device {
     cudaStream_t stream;
     int arch; /* 90: compute capability 9.0 */
     int n_sm;
-    cudaEvent_t slot[2];
-    bool slot_used[2];
+    cudaEvent_t slot[GR_N_SLOTS];
+    bool slot_used[GR_N_SLOTS];
+    cudaEvent_t timer[2]; /* begin and end; made at first use */
     struct cublasLtContext *blas; /* made at first use */
     gr_cuda_jit *jit;
     gr_cuda_watch watch; /* check is NULL: nobody watches */

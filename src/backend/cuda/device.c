@@ -1,5 +1,5 @@
 /*
- * The CUDA driver: memory, one non-blocking stream, staging slots as events, and the
+ * The CUDA driver: memory, one non-blocking stream, slots as events, and the
  * recording of work as CUDA graphs.
  *
  * (1) Everything is queued on the device's own stream; the default stream is not used.
@@ -67,9 +67,12 @@ static void cuda_close(gr_device *base)
     gr_cuda_jit_destroy(d->jit);
     if (d->blas)
         cublasLtDestroy(d->blas);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < GR_N_SLOTS; i++)
         if (d->slot[i])
             cudaEventDestroy(d->slot[i]);
+    for (int i = 0; i < 2; i++)
+        if (d->timer[i])
+            cudaEventDestroy(d->timer[i]);
     if (d->stream)
         cudaStreamDestroy(d->stream);
     gr_free(d);
@@ -92,7 +95,7 @@ static gr_status open_parts(gr_cuda_device *d)
     d->arch = major * 10 + minor;
     GR_TRY(gr_cuda_check(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking),
                          "cudaStreamCreate"));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < GR_N_SLOTS; i++)
         GR_TRY(gr_cuda_check(cudaEventCreateWithFlags(&d->slot[i], cudaEventDisableTiming),
                              "cudaEventCreate"));
     return gr_cuda_jit_create(&d->jit, d->arch);
@@ -308,7 +311,7 @@ static gr_status cuda_slot_mark(gr_device *base, int slot)
 {
     gr_cuda_device *d = cuda_of(base);
 
-    GR_BUG_IF(slot < 0 || slot > 1);
+    GR_BUG_IF(slot < 0 || slot >= GR_N_SLOTS);
     d->slot_used[slot] = true;
     return gr_cuda_check(cudaEventRecord(d->slot[slot], d->stream), "cudaEventRecord");
 }
@@ -317,10 +320,35 @@ static gr_status cuda_slot_wait(gr_device *base, int slot)
 {
     gr_cuda_device *d = cuda_of(base);
 
-    GR_BUG_IF(slot < 0 || slot > 1);
+    GR_BUG_IF(slot < 0 || slot >= GR_N_SLOTS);
     if (!d->slot_used[slot])
         return GR_OK;
-    return gr_cuda_wait(d, d->slot[slot], "waiting for a staging slot");
+    return gr_cuda_wait(d, d->slot[slot], "waiting for a place in the stream");
+}
+
+/* ---- time ---- */
+
+static gr_status cuda_timer_begin(gr_device *base)
+{
+    gr_cuda_device *d = cuda_of(base);
+
+    for (int i = 0; i < 2; i++)
+        if (!d->timer[i])
+            GR_TRY(gr_cuda_check(cudaEventCreate(&d->timer[i]), "cudaEventCreate"));
+    return gr_cuda_check(cudaEventRecord(d->timer[0], d->stream), "cudaEventRecord");
+}
+
+static gr_status cuda_timer_end(gr_device *base, double *seconds)
+{
+    gr_cuda_device *d = cuda_of(base);
+    float ms = 0;
+
+    GR_TRY(gr_cuda_check(cudaEventRecord(d->timer[1], d->stream), "cudaEventRecord"));
+    GR_TRY(gr_cuda_wait(d, d->timer[1], "waiting for measured work"));
+    GR_TRY(
+        gr_cuda_check(cudaEventElapsedTime(&ms, d->timer[0], d->timer[1]), "cudaEventElapsedTime"));
+    *seconds = (double)ms * 1e-3;
+    return GR_OK;
 }
 
 /* ---- recording ---- */
@@ -363,8 +391,13 @@ static void cuda_capture_free(gr_device *base, void *recorded)
 
 const gr_backend_ops gr_backend_cuda = {
     .name = "cuda",
-    .is_host = false,
+    .has_host_memory = false,
+    .needs_copies = true,
+    .runs_at_once = false,
+    .can_poll = false,
     .can_capture = true,
+    .shares_memory = false,
+    .keeps_low = false,
     .open = cuda_open,
     .close = cuda_close,
     .count = cuda_count,
@@ -384,6 +417,8 @@ const gr_backend_ops gr_backend_cuda = {
     .capture_end = cuda_capture_end,
     .capture_launch = cuda_capture_launch,
     .capture_free = cuda_capture_free,
+    .timer_begin = cuda_timer_begin,
+    .timer_end = cuda_timer_end,
     .memory = cuda_memory,
     .has_bf16 = cuda_has_bf16,
 };

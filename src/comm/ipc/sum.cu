@@ -5,22 +5,9 @@
  */
 #include "comm/ipc/sum.h"
 
-#include "backend/cuda/cuda.h"
-#include "backend/cuda/types.cuh"
-
-#define BLOCK      256
-#define MAX_BLOCKS 2048
-
-/* The type in which T is combined. */
-template <class T> struct wide {
-    typedef T type;
-};
-template <> struct wide<__half> {
-    typedef float type;
-};
-template <> struct wide<__nv_bfloat16> {
-    typedef float type;
-};
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/pack.cuh"
+#include "backend/cuda/reduce.cuh"
 
 static __device__ __forceinline__ float times(float x, double s)
 {
@@ -51,67 +38,36 @@ template <class C> static __device__ __forceinline__ C plus(C a, C b)
 template <class C> static __device__ __forceinline__ C join(gr_reduce op, C a, C b)
 {
     if (op == GR_REDUCE_MAX)
-        return b > a || b != b ? b : a;
+        return gr_greater()(a, b);
     if (op == GR_REDUCE_PROD)
         return a * b;
     if (op == GR_REDUCE_MIN)
-        return b < a || b != b ? b : a;
+        return gr_lesser()(a, b);
     return plus(a, b);
 }
 
-template <class T> struct __align__(16) pack
-{
-    T v[16 / sizeof(T)];
-};
-
-template <class T> static __device__ void reduce_one(const gr_ipc_sum &s, double scale, size_t i)
-{
-    typedef typename wide<T>::type C;
-    C acc = times((C)((const T *)s.part[0])[i], scale);
-
-    for (int r = 1; r < s.n_parts; r++)
-        acc = join(s.op, acc, times((C)((const T *)s.part[r])[i], scale));
-    for (int r = 0; r < s.n_parts; r++)
-        ((T *)s.part[r])[i] = (T)acc;
-}
-
-/* Elements [first, first + n_elem) of every part; grid-stride over packs of 16 bytes, and
- * thread 0 takes what is left at the end. */
+/* Elements [first, first + n_elem) of every part; grid-stride over packs of 16 bytes. */
 template <class T>
 static __global__ void reduce_parts(const __grid_constant__ gr_ipc_sum s, double scale)
 {
-    typedef typename wide<T>::type C;
-    const int per = 16 / sizeof(T);
-    size_t n_packs = s.n_elem / per, at = s.first / per;
-    size_t first = (size_t)blockIdx.x * BLOCK + threadIdx.x;
+    typedef typename gr_compute<T>::type C;
 
-    for (size_t i = first; i < n_packs; i += (size_t)gridDim.x * BLOCK) {
-        pack<T> x = ((const pack<T> *)s.part[0])[at + i];
-        C acc[per];
+    gr_pack_each<gr_pack_lanes<T>()>((int64_t)s.n_elem, [&](auto lanes, int64_t at) {
+        const int L = decltype(lanes)::n;
+        int64_t i = (int64_t)s.first + at;
+        gr_pack<C, L> acc = gr_pack_load<C, L>((const T *)s.part[0] + i);
 
-        for (int j = 0; j < per; j++)
-            acc[j] = times((C)x.v[j], scale);
+        for (int j = 0; j < L; j++)
+            acc.v[j] = times(acc.v[j], scale);
         for (int r = 1; r < s.n_parts; r++) {
-            x = ((const pack<T> *)s.part[r])[at + i];
-            for (int j = 0; j < per; j++)
-                acc[j] = join(s.op, acc[j], times((C)x.v[j], scale));
+            gr_pack<C, L> x = gr_pack_load<C, L>((const T *)s.part[r] + i);
+
+            for (int j = 0; j < L; j++)
+                acc.v[j] = join(s.op, acc.v[j], times(x.v[j], scale));
         }
-        for (int j = 0; j < per; j++)
-            x.v[j] = (T)acc[j];
         for (int r = 0; r < s.n_parts; r++)
-            ((pack<T> *)s.part[r])[at + i] = x;
-    }
-    if (first == 0)
-        for (size_t i = s.first + n_packs * per; i < s.first + s.n_elem; i++)
-            reduce_one<T>(s, scale, i);
-}
-
-template <class T> static void launch(const gr_ipc_sum &s, double scale, cudaStream_t stream)
-{
-    size_t n_blocks = (s.n_elem * sizeof(T) / 16 + BLOCK) / BLOCK;
-
-    reduce_parts<T>
-        <<<(unsigned)(n_blocks < MAX_BLOCKS ? n_blocks : MAX_BLOCKS), BLOCK, 0, stream>>>(s, scale);
+            gr_pack_store((T *)s.part[r] + i, acc);
+    });
 }
 
 gr_status gr_ipc_sum_run(const gr_ipc_sum *s, cudaStream_t stream)
@@ -122,8 +78,8 @@ gr_status gr_ipc_sum_run(const gr_ipc_sum *s, cudaStream_t stream)
         (s->op == GR_REDUCE_AVG && !gr_dtype_is_float(s->dtype)))
         return gr_fail(GR_ERR_ARG, "this reduction of %s elements is not defined",
                        gr_dtype_name(s->dtype));
-    if (s->n_elem == 0)
-        return GR_OK;
-    GR_CUDA_TYPES(s->dtype, T, launch<T>(*s, scale, stream))
-    return gr_cuda_check(cudaGetLastError(), "all-reduce launch");
+    GR_CUDA_TYPES(s->dtype, T,
+                  return gr_cuda_launch("all-reduce launch",
+                                        gr_cuda_grid_for((int64_t)s->n_elem, gr_pack_lanes<T>()),
+                                        stream, reduce_parts<T>, *s, scale))
 }

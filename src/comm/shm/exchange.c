@@ -61,7 +61,7 @@ gr_status shm_exchange(gr_pg *pg, gr_device *dev, size_t n_bytes, void **base)
     gr_shm *s = (gr_shm *)pg;
     gr_what what = { .kind = GR_WHAT_EXCHANGE, .n_elem = n_bytes };
 
-    if (dev && !dev->ops->is_host)
+    if (dev && !dev->ops->has_host_memory)
         return gr_fail(GR_ERR_ARG, "group 'shm' has no memory on device '%s'", dev->ops->name);
     for (int i = 0; i < GR_MAX_COLLS; i++)
         if (s->is_open[i])

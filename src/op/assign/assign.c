@@ -88,7 +88,7 @@ void gr_assign_at(const char *site, gr_graph *g, gr_value *buffer, gr_value *val
     };
     const char *earlier = buffer ? earlier_site(g, buffer) : NULL;
 
-    if (!g->training)
+    if (!gr_is_training(g))
         return;
     if (earlier)
         gr_graph_fail(g, site, "buffer '%s' was assigned before, at %s", buffer->var->name,

@@ -2,9 +2,12 @@
 #include "gradus/attention.h"
 #include "gradus/ops.h"
 #include "op/attention/attention.h"
+#include "op/map/program.h"
 #include "op/random/draw.h"
 
 #include <math.h>
+
+#define LEAST_NORM 1e-12 /* its third power, in the gradient, is a number of f32 yet */
 
 /* What a builder hands to build(): the values as they came, and how they are packed. */
 typedef struct request {
@@ -145,6 +148,26 @@ gr_value *gr_attention_cross_at(const char *site, gr_graph *g, gr_value *q, gr_v
 
 /* ---- cosine ---- */
 
+/* s > min^2 ? x / sqrt(max(s, min^2)) : 0 in one node: in 16 bits min^2 would be 0. The greatest
+ * keeps the branch that is not taken finite. */
+static gr_value *divided(const request *r, gr_value *x, gr_value *s)
+{
+    const gr_program p = { .shape = x->shape,
+                           .dtype = x->dtype,
+                           .n_src = 2,
+                           .n_instr = 7,
+                           .instr = {
+                               { GR_FN_CONST, { -1, -1, -1 }, r->o.min_norm * r->o.min_norm },
+                               { GR_FN_GT, { 1, 2, -1 }, 0 },
+                               { GR_FN_MAX, { 1, 2, -1 }, 0 },
+                               { GR_FN_SQRT, { 4, -1, -1 }, 0 },
+                               { GR_FN_DIV, { 0, 5, -1 }, 0 },
+                               { GR_FN_CONST, { -1, -1, -1 }, 0 },
+                               { GR_FN_WHERE, { 3, 6, 7 }, 0 } } };
+
+    return gr_map_add(r->g, r->site, (gr_value *[]){ x, s }, &p);
+}
+
 /* x / |x| along the last dimension. */
 static gr_value *normalised(const request *r, gr_value *x)
 {
@@ -154,6 +177,8 @@ static gr_value *normalised(const request *r, gr_value *x)
         return x; /* the operator says what is wrong */
     sum = gr_reduce_at(r->site, r->g, "sum", gr_map1_at(r->site, r->g, "square", x), GR_AXIS(3),
                        true);
+    if (r->o.min_norm > 0 && sum)
+        return divided(r, x, sum);
     return gr_map2_at(r->site, r->g, "div", x, gr_map1_at(r->site, r->g, "sqrt", sum));
 }
 
@@ -164,6 +189,11 @@ gr_value *gr_cosine_attention_at(const char *site, gr_graph *g, gr_value *q, gr_
     gr_value *y;
     gr_shape s;
 
+    if (!(r.o.min_norm == 0 || (r.o.min_norm >= LEAST_NORM && r.o.min_norm <= 1))) {
+        gr_graph_fail(g, site, "cosine attention: min_norm is %g, must be 0 or from %g to 1",
+                      r.o.min_norm, LEAST_NORM);
+        return NULL;
+    }
     set_heads(&r);
     if (r.o.scale == 0)
         r.o.scale = 1;

@@ -59,8 +59,8 @@ static inline gr_attention_drop gr_attention_drop_of(const gr_launch *l)
     return d;
 }
 
-static inline gr_attention_stream gr_attention_stream_of(const gr_attention_drop *d, int64_t b,
-                                                         int64_t head)
+GR_BOTH gr_attention_stream gr_attention_stream_of(const gr_attention_drop *d, int64_t b,
+                                                   int64_t head)
 {
     const int64_t row = (b % d->per_sample * d->heads + head) * d->nq;
     gr_attention_stream st;
@@ -76,8 +76,8 @@ static inline gr_attention_stream gr_attention_stream_of(const gr_attention_drop
 }
 
 /* The factor of one probability: 0 or keep. */
-static inline double gr_attention_kept(const gr_attention_drop *d, const gr_attention_stream *st,
-                                       int64_t query, int64_t key)
+GR_BOTH double gr_attention_kept(const gr_attention_drop *d, const gr_attention_stream *st,
+                                 int64_t query, int64_t key)
 {
     uint32_t counter[4] = { st->first + (uint32_t)query * st->per_query + (uint32_t)(key / 8),
                             st->rest[0], st->rest[1], st->rest[2] };

@@ -32,11 +32,9 @@ static gr_status finish_run(const gr_launch *l)
 #define KERNELS(table, fn) \
     const gr_kernel table[] = { \
         { .name = "captured", .reject = capture_reject, .prepare = NULL, .workspace = NULL, \
-          .run = fn, .release = NULL, .no_capture = false, .in_place = false, \
-          .has_epilogue = false }, \
+          .run = fn, .release = NULL, .no_capture = false, .in_place = false }, \
         { .name = "host", .reject = NULL, .prepare = NULL, .workspace = NULL, \
-          .run = fn, .release = NULL, .no_capture = true, .in_place = false, \
-          .has_epilogue = false }, \
+          .run = fn, .release = NULL, .no_capture = true, .in_place = false }, \
         {}, \
     }
 /* clang-format on */

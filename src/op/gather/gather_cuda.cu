@@ -11,10 +11,13 @@
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/fault.cuh"
+#include "backend/cuda/index.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/reduce.cuh"
 #include "backend/cuda/types.cuh"
 #include "op/module_cuda.h"
 
-#define BLOCK      256
+#define BLOCK      GR_CUDA_BLOCK
 #define MAX_ROWS   32 /* of the result per block */
 #define MIN_BLOCKS 512
 
@@ -42,33 +45,44 @@ static indices indices_of(const gr_launch *l, int64_t limit)
 
 /* ---- gather ---- */
 
-/* out [x.n, row], table [limit, row], in units of T; one thread per unit. */
+/* out [x.n, row], table [limit, row], in units of T; grid-stride. */
 template <class T>
-static __global__ void gather_rows(T *out, const T *table, indices x, int64_t row)
+static __global__ void gather_rows(T *out, const T *table, const __grid_constant__ indices x,
+                                   const __grid_constant__ gr_divider row)
 {
-    int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    GR_CUDA_EACH(i, x.n * row.n)
+    {
+        int64_t r = gr_divide(&row, i), c = i - r * row.n;
+        int64_t from = gr_load_index(x.mem, r, x.type);
 
-    if (i >= x.n * row)
-        return;
-    int64_t r = i / row, c = i - r * row;
-    int64_t from = gr_load_index(x.mem, r, x.type);
-
-    if (from >= 0 && from < x.limit) {
-        out[i] = table[from * row + c];
-        return;
+        if (from >= 0 && from < x.limit) {
+            out[i] = table[from * row.n + c];
+            continue;
+        }
+        out[i] = T();
+        if (c == 0)
+            gr_cuda_fault(x.fault, x.node_id, from, x.limit, r);
     }
-    out[i] = T();
-    if (c == 0)
-        gr_cuda_fault(x.fault, x.node_id, from, x.limit, r);
 }
 
-template <class T> static void launch_gather(const gr_launch *l, const indices &x, size_t row_bytes)
+template <class T>
+static gr_status launch_gather(const gr_launch *l, const indices &x, size_t row_bytes)
 {
     int64_t row = (int64_t)(row_bytes / sizeof(T));
 
-    gather_rows<T>
-        <<<(unsigned)((x.n * row + BLOCK - 1) / BLOCK), BLOCK, 0, gr_cuda_stream(l->stream)>>>(
-            (T *)l->out[0], (const T *)l->src[0], x, row);
+    return gr_cuda_launch("gather launch", gr_cuda_grid_for(x.n * row), gr_cuda_stream(l->stream),
+                          gather_rows<T>, (T *)l->out[0], (const T *)l->src[0], x,
+                          gr_divider_of(row));
+}
+
+/* The largest unit that divides a row. */
+static size_t unit_of(size_t row_bytes)
+{
+    size_t unit = 16;
+
+    while (row_bytes % unit != 0)
+        unit /= 2;
+    return unit;
 }
 
 static gr_status gather_run(const gr_launch *l)
@@ -81,15 +95,7 @@ static gr_status gather_run(const gr_launch *l)
         row_bytes *= (size_t)table->shape.dim[d];
     if (x.n == 0 || row_bytes == 0)
         return GR_OK;
-    if (row_bytes % 16 == 0)
-        launch_gather<uint4>(l, x, row_bytes);
-    else if (row_bytes % 4 == 0)
-        launch_gather<uint32_t>(l, x, row_bytes);
-    else if (row_bytes % 2 == 0)
-        launch_gather<uint16_t>(l, x, row_bytes);
-    else
-        launch_gather<uint8_t>(l, x, row_bytes);
-    return gr_cuda_check(cudaGetLastError(), "gather launch");
+    GR_CUDA_BYTES(unit_of(row_bytes), T, return launch_gather<T>(l, x, row_bytes))
 }
 
 /* ---- scatter_add ---- */
@@ -105,26 +111,17 @@ typedef struct scatter_args {
 } scatter_args;
 
 /* Lists in order the positions of a tile of BLOCK indices that point into [lo, hi), and
- * which row each means. Returns how many. `counts` has a slot per warp. */
+ * which row each means. Returns how many. */
 static __device__ int list_tile(const scatter_args &p, int64_t at, int64_t lo, int64_t hi,
-                                int *list, int *counts)
+                                int *list)
 {
     int64_t i = at + threadIdx.x;
     int64_t index = i < p.x.n ? gr_load_index(p.x.mem, i, p.x.type) : -1;
     bool is_mine = i < p.x.n && index >= lo && index < hi;
-    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    unsigned mask = __ballot_sync(~0u, is_mine);
-    int place = __popc(mask & ((1u << lane) - 1u)), total = 0;
+    int total, place = gr_block_rank<BLOCK>(is_mine, &total);
 
     if (blockIdx.x == 0 && blockIdx.y == 0 && i < p.x.n && (index < 0 || index >= p.x.limit))
         gr_cuda_fault(p.x.fault, p.x.node_id, index, p.x.limit, i);
-    if (lane == 0)
-        counts[warp] = __popc(mask);
-    __syncthreads();
-    for (unsigned w = 0; w < BLOCK / 32; w++) {
-        place += w < warp ? counts[w] : 0;
-        total += counts[w];
-    }
     if (is_mine)
         list[place] = (int)threadIdx.x | (int)(index - lo) << 16;
     __syncthreads();
@@ -139,9 +136,10 @@ static bool needs_sums(gr_dtype t)
 
 /* sum and out [limit, row], rows [x.n, row]; grid (rows of out / per_block, columns /
  * BLOCK). */
-template <class T, class O> static __global__ void scatter_rows(scatter_args p)
+template <class T, class O>
+static __global__ void scatter_rows(const __grid_constant__ scatter_args p)
 {
-    __shared__ int list[BLOCK], counts[BLOCK / 32];
+    __shared__ int list[BLOCK];
     int64_t lo = (int64_t)blockIdx.x * p.per_block;
     int64_t hi = lo + p.per_block < p.x.limit ? lo + p.per_block : p.x.limit;
     int64_t col = (int64_t)blockIdx.y * BLOCK + threadIdx.x;
@@ -151,13 +149,13 @@ template <class T, class O> static __global__ void scatter_rows(scatter_args p)
         for (int64_t r = lo; r < hi; r++)
             sum[r * p.row + col] = O(0);
     for (int64_t at = 0; at < p.x.n; at += BLOCK) {
-        int n = list_tile(p, at, lo, hi, list, counts);
+        int n = list_tile(p, at, lo, hi, list);
 
         if (col < p.row)
             for (int j = 0; j < n; j++) {
                 int64_t from = at + (list[j] & 0xffff), to = lo + (list[j] >> 16);
 
-                sum[to * p.row + col] += (O)((const T *)p.rows)[from * p.row + col];
+                sum[to * p.row + col] += gr_as<O>(((const T *)p.rows)[from * p.row + col]);
             }
         /* The next tile overwrites the list. */
         __syncthreads();
@@ -167,15 +165,15 @@ template <class T, class O> static __global__ void scatter_rows(scatter_args p)
             gr_store_f64(p.out, r * p.row + col, p.out_type, (double)sum[r * p.row + col]);
 }
 
-template <class T> static void launch_scatter(const scatter_args &p, gr_dtype out, cudaStream_t s)
+template <class T>
+static gr_status launch_scatter(const scatter_args &p, gr_dtype out, cudaStream_t s)
 {
-    dim3 grid((unsigned)((p.x.limit + p.per_block - 1) / p.per_block),
-              (unsigned)((p.row + BLOCK - 1) / BLOCK));
+    gr_cuda_grid grid =
+        gr_cuda_grid_of(gr_ceil_div(p.x.limit, p.per_block), gr_ceil_div(p.row, BLOCK), BLOCK);
 
     if (out == GR_F64)
-        scatter_rows<T, double><<<grid, BLOCK, 0, s>>>(p);
-    else
-        scatter_rows<T, float><<<grid, BLOCK, 0, s>>>(p);
+        return gr_cuda_launch("scatter_add launch", grid, s, scatter_rows<T, double>, p);
+    return gr_cuda_launch("scatter_add launch", grid, s, scatter_rows<T, float>, p);
 }
 
 static size_t scatter_workspace(const gr_node *n, const void *data)
@@ -202,10 +200,10 @@ static gr_status scatter_run(const gr_launch *l)
         p.row *= out->shape.dim[d];
     if (p.x.limit == 0 || p.row == 0)
         return GR_OK;
-    per_block = p.x.limit * ((p.row + BLOCK - 1) / BLOCK) / MIN_BLOCKS;
+    per_block = p.x.limit * gr_ceil_div(p.row, BLOCK) / MIN_BLOCKS;
     p.per_block = (int)(per_block < 1 ? 1 : per_block > MAX_ROWS ? MAX_ROWS : per_block);
-    GR_CUDA_FLOATS(rows->dtype, T, launch_scatter<T>(p, out->dtype, gr_cuda_stream(l->stream)))
-    return gr_cuda_check(cudaGetLastError(), "scatter_add launch");
+    GR_CUDA_FLOATS(rows->dtype, T,
+                   return launch_scatter<T>(p, out->dtype, gr_cuda_stream(l->stream)))
 }
 
 const gr_kernel gr_gather_cuda[] = {
@@ -218,7 +216,6 @@ const gr_kernel gr_gather_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };
@@ -233,7 +230,6 @@ const gr_kernel gr_scatter_add_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

@@ -4,9 +4,12 @@
  */
 #include "op/loss/loss.h"
 
+#include "gradus/image.h"
 #include "gradus/index.h"
 #include "gradus/loss.h"
 #include "op/map/map_impl.h"
+
+#include <math.h>
 
 /* clang-format off */
 #define CONST(x)          { GR_FN_CONST, { -1, -1, -1 }, x }
@@ -243,70 +246,90 @@ static const int jpeg_table[64] = {
     49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99,
 };
 
-/* Reciprocals of the table at a quality, the greatest 1. */
+/* Reciprocals of the table at a quality, the greatest 1. Halves are rounded to even. */
 static void jpeg_weights(int quality, float w[64])
 {
-    int scale = quality < 50 ? 5000 / quality : 200 - 2 * quality;
-    float most = 0;
+    double scale = quality < 50 ? 5000.0 / quality : 200.0 - 2 * quality, most = 0, q[64];
 
     for (int i = 0; i < 64; i++) {
-        int q = (jpeg_table[i] * scale + 50) / 100;
-
-        w[i] = 1.0f / (float)(q < 1 ? 1 : q > 255 ? 255 : q);
-        most = w[i] > most ? w[i] : most;
+        q[i] = 1 / fmin(fmax(nearbyint(jpeg_table[i] * scale / 100), 1), 255);
+        most = fmax(most, q[i]);
     }
     for (int i = 0; i < 64; i++)
-        w[i] /= most;
+        w[i] = (float)(q[i] / most);
 }
 
-/* [h, w, 1] of the 8 x 8 weights side by side, the last ones cut. */
+/* [1, h, w, 1] of the 8 x 8 weights, stretched. */
 static gr_value *jpeg_map(const char *site, gr_graph *g, int quality, int64_t h, int64_t w)
 {
-    int64_t down = (h + 7) / 8, along = (w + 7) / 8;
     float weight[64];
-    gr_value *v;
 
     jpeg_weights(quality, weight);
-    v = gr_constant_at(site, g, GR_F32, GR_SHAPE(1, 8, 1, 8), weight);
-    v = v ? gr_broadcast_at(site, g, v, GR_SHAPE(down, 8, along, 8)) : NULL;
-    v = v ? gr_reshape_at(site, g, v, GR_SHAPE(down * 8, along * 8, 1)) : NULL;
-    v = v && down * 8 != h ? gr_slice_axis_at(site, g, v, 0, 0, h) : v;
-    return v && along * 8 != w ? gr_slice_axis_at(site, g, v, 1, 0, w) : v;
+    return gr_resize_at(site, g, gr_constant_at(site, g, GR_F32, GR_SHAPE(1, 8, 8, 1), weight), h,
+                        w, GR_NEAREST);
 }
 
-gr_value *gr_jpeg_mse_at(const char *site, gr_graph *g, gr_value *a, gr_value *b, int quality)
+static bool is_mask(const gr_shape *mask, const gr_shape *image)
 {
-    /* w (Y^2 + (Cb^2 + Cr^2) / 2) / 3 of the differences r, g, b: the colours of JFIF, whose
-     * offsets cancel; Cb = 0.564 (b - Y), Cr = 0.713 (r - Y). */
-    static const gr_program program = {
-        .n_src = 4,
-        .n_instr = 24,
-        .instr = { CONST(0.299),       TWO(MUL, 0, 4),     CONST(0.587),     TWO(MUL, 1, 6),
-                   TWO(ADD, 5, 7),     CONST(0.114),       TWO(MUL, 2, 9),   TWO(ADD, 8, 10),
-                   TWO(SUB, 2, 11),    CONST(0.5 / 0.886), TWO(MUL, 12, 13), TWO(SUB, 0, 11),
-                   CONST(0.5 / 0.701), TWO(MUL, 15, 16),   ONE(SQUARE, 14),  ONE(SQUARE, 17),
-                   TWO(ADD, 18, 19),   CONST(0.5),         TWO(MUL, 20, 21), ONE(SQUARE, 11),
-                   TWO(ADD, 22, 23),   TWO(MUL, 24, 3),    CONST(1.0 / 3),   TWO(MUL, 25, 26) },
-    };
-    gr_shape s = gr_value_shape(a);
-    gr_value *d, *part[4];
+    gr_shape want = *image;
 
-    if (!gr_graph_given(g, site, "jpeg_mse", a) || !gr_graph_given(g, site, "jpeg_mse", b))
-        return NULL;
-    if (s.n_dims != 4 || s.dim[3] != 3 || quality < 1 || quality > 100) {
-        char text[GR_SHAPE_TEXT];
+    want.dim[3] = 1;
+    return gr_shape_equal(mask, &want);
+}
 
+static bool check_jpeg(const char *site, gr_graph *g, gr_value *a, gr_value *mask, int quality)
+{
+    gr_shape s = gr_value_shape(a), m = gr_value_shape(mask);
+    char text[GR_SHAPE_TEXT], given[GR_SHAPE_TEXT];
+
+    if (s.n_dims != 4 || s.dim[3] != 3 || quality < 1 || quality > 100)
         gr_graph_fail(g, site,
                       "jpeg_mse: needs images [n, h, w, 3] and a quality from 1 to 100, "
                       "not %s and %d",
                       gr_shape_text(&s, text, sizeof(text)), quality);
+    else if (mask && !is_mask(&m, &s))
+        gr_graph_fail(g, site, "jpeg_mse: the mask of images %s must be [n, h, w, 1], not %s",
+                      gr_shape_text(&s, text, sizeof(text)),
+                      gr_shape_text(&m, given, sizeof(given)));
+    else
+        return true;
+    return false;
+}
+
+gr_value *gr_jpeg_mse_at(const char *site, gr_graph *g, gr_value *a, gr_value *b, gr_value *mask,
+                         int quality)
+{
+    /* w (Y^2 + (Cb^2 + Cr^2) / 2) of the differences r, g, b, in the colours of JFIF, whose offsets
+     * cancel. */
+    static const gr_program program = {
+        .n_src = 4,
+        .n_instr = 30,
+        .instr = { CONST(0.5),       CONST(0.299),     TWO(MUL, 0, 5),   CONST(0.587),
+                   TWO(MUL, 1, 7),   TWO(ADD, 6, 8),   CONST(0.114),     TWO(MUL, 2, 10),
+                   TWO(ADD, 9, 11),  CONST(-0.168736), TWO(MUL, 0, 13),  CONST(-0.331264),
+                   TWO(MUL, 1, 15),  TWO(ADD, 14, 16), TWO(MUL, 2, 4),   TWO(ADD, 17, 18),
+                   CONST(-0.418688), TWO(MUL, 1, 20),  CONST(-0.081312), TWO(MUL, 2, 22),
+                   TWO(ADD, 21, 23), TWO(MUL, 0, 4),   TWO(ADD, 24, 25), ONE(SQUARE, 19),
+                   ONE(SQUARE, 26),  TWO(ADD, 27, 28), TWO(MUL, 29, 4),  ONE(SQUARE, 12),
+                   TWO(ADD, 31, 30), TWO(MUL, 32, 3) },
+    };
+    gr_shape s = gr_value_shape(a);
+    gr_value *d, *part[4], *count;
+
+    if (!gr_graph_given(g, site, "jpeg_mse", a) || !gr_graph_given(g, site, "jpeg_mse", b) ||
+        !check_jpeg(site, g, a, mask, quality))
         return NULL;
-    }
     d = gr_map2_at(site, g, "sub", a, b);
     if (!d)
         return NULL;
     gr_split_at(site, g, d, 3, 3, NULL, part);
     part[3] = jpeg_map(site, g, quality, s.dim[1], s.dim[2]);
     d = gr_loss_map(site, g, part, &program);
-    return d ? gr_reduce_at(site, g, "mean", d, GR_AXES_ALL, false) : NULL;
+    if (!mask)
+        return d ? gr_reduce_at(site, g, "mean", d, GR_AXES_ALL, false) : NULL;
+    d = gr_map2_at(site, g, "mul", d, gr_cast_at(site, g, mask, gr_value_dtype(d)));
+    d = gr_reduce_at(site, g, "sum", d, GR_AXES_ALL, false);
+    count = gr_cast_at(site, g, mask, gr_value_dtype(d));
+    count = gr_reduce_at(site, g, "sum", count, GR_AXES_ALL, false);
+    return gr_loss_ratio(site, g, d, count);
 }

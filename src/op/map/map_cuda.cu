@@ -19,15 +19,15 @@
  */
 #include "op/map/program.h"
 
-#include "backend/cuda/cuda.h"
 #include "backend/cuda/jit.h"
+#include "backend/cuda/launch.cuh"
 #include "base/alloc.h"
 #include "base/text.h"
 #include "op/module_cuda.h"
 
 #include <string.h>
 
-#define BLOCK 256
+#define BLOCK GR_CUDA_BLOCK
 
 /* How a source is read. */
 typedef enum access {
@@ -392,8 +392,8 @@ static gr_status map_run(const gr_launch *l)
     for (int s = 0; s < m->n_src; s++)
         p.src[s] = l->src[s];
     p.out = l->out[0];
-    n_threads = (p.n + m->vec - 1) / m->vec;
-    grid.x = (unsigned)((n_threads + BLOCK - 1) / BLOCK);
+    n_threads = gr_ceil_div(p.n, m->vec);
+    grid.x = (unsigned)gr_ceil_div(n_threads, BLOCK);
     return gr_cuda_check(
         cudaLaunchKernel(kernel, grid, dim3(BLOCK), args, 0, gr_cuda_stream(l->stream)),
         "map launch");
@@ -409,7 +409,6 @@ const gr_kernel gr_map_cuda[] = {
         .release = map_release,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

@@ -19,7 +19,6 @@
 #include "op/matmul/matmul.h"
 
 #include "gradus/ops.h"
-#include "op/epilogue.h"
 
 #include <string.h>
 
@@ -55,8 +54,6 @@ static gr_status matmul_infer(gr_node *n)
     const gr_value *a = n->src[0], *b = n->src[1];
     int64_t m, k, k_b, cols;
 
-    if (n->n_src < GR_MATMUL_N_SRC)
-        return gr_fail(GR_ERR_ARG, "takes %d inputs, got %d", GR_MATMUL_N_SRC, n->n_src);
     if (!gr_dtype_is_float(a->dtype) || !gr_dtype_is_float(b->dtype) ||
         !gr_dtype_is_float(at->dtype))
         return gr_fail(GR_ERR_ARG, "takes and gives floating types only");
@@ -82,7 +79,6 @@ static gr_status matmul_infer(gr_node *n)
     n->out[0].shape.dim[a->shape.n_dims - 2] = m;
     n->out[0].shape.dim[a->shape.n_dims - 1] = cols;
     n->out[0].dtype = at->dtype;
-    GR_TRY(gr_epilogue_check(n, GR_MATMUL_N_SRC, at->epilogue, &n->out[0].shape));
     return gr_shape_check(&n->out[0].shape, at->dtype);
 }
 
@@ -137,7 +133,6 @@ static gr_status matmul_grad(gr_graph *g, gr_node *n, gr_value *const *d_out, gr
     gr_matmul_attr da = { .trans_a = false, .trans_b = !at->trans_b, .dtype = a->dtype };
     gr_matmul_attr db = { .trans_a = !at->trans_a, .trans_b = false, .dtype = b->dtype };
 
-    GR_BUG_IF(at->epilogue); /* they are added after autodiff */
     if (at->trans_a) {
         da = (gr_matmul_attr){ .trans_a = at->trans_b, .trans_b = true, .dtype = a->dtype };
         d_src[0] = add(g, n->site, (gr_value *[]){ b, dy }, &da);
@@ -176,7 +171,6 @@ static void matmul_print(const gr_node *n, gr_text *out)
         gr_text_add(out, " trans_a");
     if (at->trans_b)
         gr_text_add(out, " trans_b");
-    gr_epilogue_print(at->epilogue, out);
 }
 
 gr_value *gr_matmul_at(const char *site, gr_graph *g, gr_value *a, gr_value *b, bool trans_a,
@@ -190,7 +184,7 @@ gr_value *gr_matmul_at(const char *site, gr_graph *g, gr_value *a, gr_value *b, 
 
 const gr_op gr_op_matmul = {
     .name = "matmul",
-    .n_src = GR_ANY_COUNT,
+    .n_src = 2,
     .n_out = 1,
     .amp = GR_AMP_LOW,
     .tunes = true,

@@ -1,21 +1,17 @@
-/* Matrix products. a [.., m, k] x b [.., k, n] -> [.., m, n]; then maybe an epilogue over
- * the product and the sources from the third on (op/epilogue.h). */
+/* Matrix products. a [.., m, k] x b [.., k, n] -> [.., m, n]. */
 #ifndef GR_OP_MATMUL_MATMUL_H
 #define GR_OP_MATMUL_MATMUL_H
 
-#include "op/map/program.h"
+#include "graph/op.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct gr_matmul_attr {
-    bool trans_a, trans_b;      /* that operand is stored [.., k, m] / [.., n, k] */
-    gr_dtype dtype;             /* of the result */
-    const gr_program *epilogue; /* in the graph's arena; NULL: none */
+    bool trans_a, trans_b; /* that operand is stored [.., k, m] / [.., n, k] */
+    gr_dtype dtype;        /* of the result, before a fusion's programs */
 } gr_matmul_attr;
-
-#define GR_MATMUL_N_SRC 2 /* without those of the epilogue */
 
 /* The product as plain numbers, for kernels. With `batch` > 1 operand strides are in
  * elements between matrices (0: the same matrix again). */

@@ -349,8 +349,9 @@ static void begin_epilogue(slice *s)
     const gr_launch *l = s->j->l;
     const size_t each = gr_epilogue_scratch_bytes(p->epilogue);
 
-    s->epilogue =
-        (gr_epilogue_run){ .plan = p->epilogue, .src = l->src + GR_MATMUL_N_SRC, .out = l->out[0] };
+    s->epilogue = (gr_epilogue_run){ .plan = p->epilogue,
+                                     .src = l->src + gr_epilogue_first(l->node),
+                                     .out = l->out[0] };
     s->epilogue.scratch = (char *)l->work + p->at_epilogue + (size_t)s->hand * each;
     gr_epilogue_begin(&s->epilogue);
 }

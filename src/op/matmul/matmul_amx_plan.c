@@ -151,7 +151,6 @@ static void lay_out(gr_amx_plan *p, int n_threads)
 gr_status gr_matmul_amx_prepare(gr_prepare *prep)
 {
     const gr_node *n = prep->node;
-    const gr_matmul_attr *at = n->attr;
     gr_prepare other = *prep;
     gr_amx_plan *p = gr_calloc(1, sizeof(*p));
     size_t n_other;
@@ -162,9 +161,8 @@ gr_status gr_matmul_amx_prepare(gr_prepare *prep)
     st = gr_matmul_packed_prepare(&other, &gr_matmul_tile_avx512);
     if (st == GR_OK) {
         p->other = other.data;
-        if (at->epilogue)
-            st = gr_epilogue_plan_create(&p->epilogue, n, GR_MATMUL_N_SRC, at->epilogue,
-                                         &gr_map_avx512);
+        if (n->fusion)
+            st = gr_epilogue_plan_create(&p->epilogue, n, &gr_map_avx512);
     }
     if (st != GR_OK) {
         gr_matmul_amx_release(p);

@@ -8,6 +8,7 @@
  * oneDNN's do.
  */
 #include "base/cpu.h"
+#include "op/epilogue.h"
 #include "op/matmul/matmul_amx.h"
 #include "op/matmul/matmul_kernels.h"
 
@@ -18,11 +19,10 @@ static bool any_f64(const gr_node *n)
 
 bool gr_matmul_is_empty_sum(const gr_node *n)
 {
-    const gr_matmul_attr *at = n->attr;
     gr_matmul_dims d;
 
     gr_matmul_get_dims(n, &d);
-    return at->epilogue && d.k == 0;
+    return n->fusion && d.k == 0;
 }
 
 #define EMPTY_SUM "an epilogue over sums of nothing is left to the reference"
@@ -75,29 +75,29 @@ const gr_kernel gr_matmul_cpu[] = {
     {
         .name = "amx",
         .reject = gr_matmul_amx_reject,
+        .takes = gr_epilogue_takes,
         .prepare = gr_matmul_amx_prepare,
         .workspace = gr_matmul_amx_workspace,
         .run = gr_matmul_amx_run,
         .release = gr_matmul_amx_release,
-        .has_epilogue = true,
     },
     {
         .name = "avx512_bf16",
         .reject = avx512_bf16_reject,
+        .takes = gr_epilogue_takes,
         .prepare = avx512_bf16_prepare,
         .workspace = gr_matmul_packed_workspace,
         .run = gr_matmul_packed_run,
         .release = gr_matmul_packed_release,
-        .has_epilogue = true,
     },
     {
         .name = "avx512",
         .reject = avx512_reject,
+        .takes = gr_epilogue_takes,
         .prepare = avx512_prepare,
         .workspace = gr_matmul_packed_workspace,
         .run = gr_matmul_packed_run,
         .release = gr_matmul_packed_release,
-        .has_epilogue = true,
     },
 #if GR_HAVE_ONEDNN
     {
@@ -112,17 +112,17 @@ const gr_kernel gr_matmul_cpu[] = {
     {
         .name = "avx2",
         .reject = avx2_reject,
+        .takes = gr_epilogue_takes,
         .prepare = avx2_prepare,
         .workspace = gr_matmul_packed_workspace,
         .run = gr_matmul_packed_run,
         .release = gr_matmul_packed_release,
-        .has_epilogue = true,
     },
     {
         .name = "reference",
+        .takes = gr_epilogue_takes,
         .workspace = gr_matmul_ref_workspace,
         .run = gr_matmul_ref_run,
-        .has_epilogue = true,
     },
     { .name = NULL },
 };

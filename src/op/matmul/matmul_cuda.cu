@@ -12,21 +12,25 @@
  *   out     [m, n]                 n x m, ld n
  *
  * f32 products are true f32 (no TF32). Schemes that add partial sums in varying order
- * are excluded, and the algorithm is chosen once per plan: same shapes, same bits.
+ * are excluded, and the algorithm is chosen once per plan: same shapes, same bits. A variant is
+ * an algorithm by all numbers that the library configures it with, so a choice means the same
+ * to another process; products for which it has none are declined.
  */
 #include "op/matmul/matmul.h"
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.cuh"
 #include "backend/cuda/types.cuh"
 #include "base/alloc.h"
-#include "base/log.h"
 #include "op/module_cuda.h"
 
 #include <cublasLt.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
-#define MAX_WORK_BYTES ((size_t)32 << 20)
-#define WORK_ALIGN     256 /* asked for by cuBLASLt; the arena promises 64 */
-#define VALUE_ALIGN    64
+#define MAX_VARIANTS 8
+#define WORK_ALIGN   256 /* asked for by cuBLASLt; the arena promises 64 */
+#define VALUE_ALIGN  64
 
 /* ---- plain kernel ---- */
 
@@ -38,30 +42,29 @@ typedef struct plain_args {
     bool trans_a, trans_b;
 } plain_args;
 
-/* One thread per result element; x: flat element, blockDim 256. Sums in double. */
+/* Result elements, grid-stride. Sums in double. */
 static __global__ void matmul_plain(plain_args p)
 {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     int64_t mn = p.d.m * p.d.n;
-
-    if (i >= p.d.batch * mn)
-        return;
-    int64_t g = i / mn, row = i % mn / p.d.n, col = i % p.d.n;
-    int64_t a0 = g * p.d.stride_a + row * (p.trans_a ? 1 : p.d.k);
-    int64_t b0 = g * p.d.stride_b + col * (p.trans_b ? p.d.k : 1);
     int64_t step_a = p.trans_a ? p.d.m : 1, step_b = p.trans_b ? 1 : p.d.n;
-    double sum = 0.0;
 
-    for (int64_t k = 0; k < p.d.k; k++)
-        sum += gr_load_f64(p.a, a0 + k * step_a, p.t_a) * gr_load_f64(p.b, b0 + k * step_b, p.t_b);
-    gr_store_f64(p.out, g * p.d.stride_out + row * p.d.n + col, p.t_out, sum);
+    GR_CUDA_EACH(i, p.d.batch * mn)
+    {
+        int64_t g = i / mn, row = i % mn / p.d.n, col = i % p.d.n;
+        int64_t a = g * p.d.stride_a + row * (p.trans_a ? 1 : p.d.k);
+        int64_t b = g * p.d.stride_b + col * (p.trans_b ? p.d.k : 1);
+        double sum = 0.0;
+
+        for (int64_t k = 0; k < p.d.k; k++, a += step_a, b += step_b)
+            sum += gr_load_f64(p.a, a, p.t_a) * gr_load_f64(p.b, b, p.t_b);
+        gr_store_f64(p.out, g * p.d.stride_out + row * p.d.n + col, p.t_out, sum);
+    }
 }
 
 static gr_status plain_run(const gr_launch *l)
 {
     const gr_matmul_attr *at = (const gr_matmul_attr *)l->node->attr;
     plain_args p;
-    int64_t count;
 
     p.out = l->out[0];
     p.a = l->src[0];
@@ -72,11 +75,8 @@ static gr_status plain_run(const gr_launch *l)
     p.t_out = l->node->out[0].dtype;
     p.trans_a = at->trans_a;
     p.trans_b = at->trans_b;
-    count = p.d.batch * p.d.m * p.d.n;
-    if (count == 0)
-        return GR_OK;
-    matmul_plain<<<(unsigned)((count + 255) / 256), 256, 0, gr_cuda_stream(l->stream)>>>(p);
-    return gr_cuda_check(cudaGetLastError(), "matmul launch");
+    return gr_cuda_launch("matmul launch", gr_cuda_grid_for(p.d.batch * p.d.m * p.d.n),
+                          gr_cuda_stream(l->stream), matmul_plain, p);
 }
 
 /* ---- cuBLASLt ---- */
@@ -89,7 +89,6 @@ typedef struct product {
     cublasLtMatmulAlgo_t algo;
     size_t work_bytes;
     bool is_wide; /* f64: alpha and beta are double */
-    bool plain;   /* no algorithm for this shape: the plain kernel runs */
 } product;
 
 static gr_status check(cublasStatus_t s, const char *what)
@@ -193,9 +192,9 @@ static gr_status make_descriptors(product *p, const gr_node *n)
 }
 
 /* What an algorithm may use: workspace, alignment of our memory, ordered sums only. */
-static gr_status set_preference(cublasLtMatmulPreference_t pref)
+static gr_status set_preference(cublasLtMatmulPreference_t pref, size_t work_limit)
 {
-    uint64_t work = MAX_WORK_BYTES;
+    uint64_t work = work_limit;
     uint32_t align = VALUE_ALIGN;
     uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
@@ -215,29 +214,176 @@ static gr_status set_preference(cublasLtMatmulPreference_t pref)
     return GR_OK;
 }
 
-static gr_status choose_algorithm(product *p)
+/* The library's guesses, best first. None at all is no failure. */
+static gr_status ask_heuristic(const product *p, size_t work_limit,
+                               cublasLtMatmulHeuristicResult_t *guess, int n_most, int *n_found)
 {
     cublasLtMatmulPreference_t pref = NULL;
-    cublasLtMatmulHeuristicResult_t best;
     cublasStatus_t s;
-    int n_found = 0;
     gr_status st;
 
+    *n_found = 0;
     GR_TRY(check(cublasLtMatmulPreferenceCreate(&pref), "matmul preference"));
-    GR_TRY_GOTO(st, set_preference(pref), done);
-    s = cublasLtMatmulAlgoGetHeuristic(p->blas, p->op, p->b, p->a, p->out, p->out, pref, 1, &best,
-                                       &n_found);
-    if (s == CUBLAS_STATUS_NOT_SUPPORTED || (s == CUBLAS_STATUS_SUCCESS && n_found == 0)) {
-        p->plain = true;
-        gr_log(CUDA, DEBUG, "matmul: no cuBLASLt algorithm, the plain kernel runs");
-        goto done;
+    st = set_preference(pref, work_limit);
+    if (st == GR_OK) {
+        s = cublasLtMatmulAlgoGetHeuristic(p->blas, p->op, p->b, p->a, p->out, p->out, pref, n_most,
+                                           guess, n_found);
+        st = s == CUBLAS_STATUS_NOT_SUPPORTED ? GR_OK : check(s, "choice of a matmul algorithm");
     }
-    GR_TRY_GOTO(st, check(s, "choice of a matmul algorithm"), done);
-    p->algo = best.algo;
-    p->work_bytes = best.workspaceSize;
-done:
     cublasLtMatmulPreferenceDestroy(pref);
     return st;
+}
+
+/* ---- algorithms by name ---- */
+
+/* What makes up an algorithm, in the library's own numbers. */
+typedef struct identity {
+    int32_t id;
+    uint32_t tile, stages, split_k, reduction, swizzle, custom;
+    uint16_t inner, cluster;
+} identity;
+
+/* Each part of it: its word, its attribute, where it is. */
+static const struct part {
+    const char *word;
+    cublasLtMatmulAlgoConfigAttributes_t attribute;
+    size_t offset, n_bytes;
+} parts[] = {
+#define PART(word, attribute, field)                                       \
+    {                                                                      \
+        word, CUBLASLT_ALGO_CONFIG_##attribute, offsetof(identity, field), \
+            sizeof(((identity *)NULL)->field)                              \
+    }
+    PART("id", ID, id), /* first: it is given when an algorithm is made */
+    PART("tile", TILE_ID, tile),
+    PART("stages", STAGES_ID, stages),
+    PART("splitk", SPLITK_NUM, split_k),
+    PART("reduction", REDUCTION_SCHEME, reduction),
+    PART("swizzle", CTA_SWIZZLING, swizzle),
+    PART("custom", CUSTOM_OPTION, custom),
+    PART("inner", INNER_SHAPE_ID, inner),
+    PART("cluster", CLUSTER_SHAPE_ID, cluster),
+#undef PART
+};
+
+#define N_PARTS ((int)(sizeof(parts) / sizeof(parts[0])))
+
+static uint32_t get_part(const identity *a, const struct part *p)
+{
+    uint32_t wide = 0;
+    uint16_t narrow = 0;
+
+    if (p->n_bytes == sizeof(narrow))
+        memcpy(&narrow, (const char *)a + p->offset, sizeof(narrow));
+    else
+        memcpy(&wide, (const char *)a + p->offset, sizeof(wide));
+    return p->n_bytes == sizeof(narrow) ? narrow : wide;
+}
+
+static void set_part(identity *a, const struct part *p, uint32_t x)
+{
+    uint16_t narrow = (uint16_t)x;
+
+    if (p->n_bytes == sizeof(narrow))
+        memcpy((char *)a + p->offset, &narrow, sizeof(narrow));
+    else
+        memcpy((char *)a + p->offset, &x, sizeof(x));
+}
+
+/* "id=66 tile=20 stages=35 ..." */
+static gr_status name_algorithm(const cublasLtMatmulAlgo_t *algo, gr_text *out)
+{
+    identity a = {};
+
+    for (int i = 0; i < N_PARTS; i++) {
+        size_t written;
+
+        GR_TRY(check(cublasLtMatmulAlgoConfigGetAttribute(algo, parts[i].attribute,
+                                                          (char *)&a + parts[i].offset,
+                                                          parts[i].n_bytes, &written),
+                     "matmul algorithm"));
+        gr_text_addf(out, "%s%s=%u", i ? " " : "", parts[i].word, get_part(&a, &parts[i]));
+    }
+    return gr_text_status(out);
+}
+
+/* False: it is not what name_algorithm() writes. */
+static bool read_name(const char *text, identity *a)
+{
+    for (int i = 0; i < N_PARTS; i++) {
+        size_t len = strlen(parts[i].word);
+        char *end;
+
+        if (strncmp(text, parts[i].word, len) != 0 || text[len] != '=')
+            return false;
+        set_part(a, &parts[i], (uint32_t)strtoul(text + len + 1, &end, 10));
+        if (end == text + len + 1 || *end != (i + 1 < N_PARTS ? ' ' : '\0'))
+            return false;
+        text = end + 1;
+    }
+    return true;
+}
+
+/* The algorithm of that name, if this library and device still have it for this product. */
+static gr_status take_named(product *p, gr_prepare *pr)
+{
+    gr_dtype t_a = pr->node->src[0]->dtype, t_b = pr->node->src[1]->dtype;
+    cudaDataType_t t_out = vendor_type(pr->node->out[0].dtype);
+    cublasLtMatmulHeuristicResult_t found;
+    identity a = {};
+    bool fits;
+
+    if (!read_name(pr->variant, &a))
+        return gr_decline(pr, "'%s' names no algorithm of cuBLASLt", pr->variant);
+    fits = a.reduction == CUBLASLT_REDUCTION_SCHEME_NONE ||
+           a.reduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    fits = fits && cublasLtMatmulAlgoInit(
+                       p->blas, p->is_wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                       p->is_wide ? CUDA_R_64F : CUDA_R_32F, vendor_type(t_b), vendor_type(t_a),
+                       t_out, t_out, a.id, &p->algo) == CUBLAS_STATUS_SUCCESS;
+    for (int i = 1; i < N_PARTS && fits; i++)
+        fits = cublasLtMatmulAlgoConfigSetAttribute(&p->algo, parts[i].attribute,
+                                                    (char *)&a + parts[i].offset,
+                                                    parts[i].n_bytes) == CUBLAS_STATUS_SUCCESS;
+    fits = fits && cublasLtMatmulAlgoCheck(p->blas, p->op, p->b, p->a, p->out, p->out, &p->algo,
+                                           &found) == CUBLAS_STATUS_SUCCESS;
+    if (!fits)
+        return gr_decline(pr, "cuBLASLt %zu has no algorithm '%s' for it", cublasLtGetVersion(),
+                          pr->variant);
+    if (found.workspaceSize > pr->work_limit)
+        return gr_decline(pr, "algorithm '%s' needs %zu bytes of workspace, the limit is %zu",
+                          pr->variant, found.workspaceSize, pr->work_limit);
+    p->work_bytes = found.workspaceSize;
+    return GR_OK;
+}
+
+static gr_status take_best(product *p, gr_prepare *pr)
+{
+    cublasLtMatmulHeuristicResult_t best;
+    int n_found;
+
+    GR_TRY(ask_heuristic(p, pr->work_limit, &best, 1, &n_found));
+    if (n_found == 0)
+        return gr_decline(pr, "cuBLASLt has no algorithm for it");
+    p->algo = best.algo;
+    p->work_bytes = best.workspaceSize;
+    return GR_OK;
+}
+
+/* ---- the kernel ---- */
+
+static bool is_empty(const product *p)
+{
+    return p->d.batch * p->d.m * p->d.n * p->d.k == 0;
+}
+
+static gr_status open_product(product *p, const gr_prepare *pr)
+{
+    gr_matmul_get_dims(pr->node, &p->d);
+    if (is_empty(p))
+        return GR_OK;
+    GR_TRY(gr_cuda_blas((gr_cuda_device *)pr->device, &p->blas));
+    return make_descriptors(p, pr->node);
 }
 
 static gr_status lt_prepare(gr_prepare *pr)
@@ -247,18 +393,36 @@ static gr_status lt_prepare(gr_prepare *pr)
 
     if (!p)
         return GR_ERR_NOMEM;
-    gr_matmul_get_dims(pr->node, &p->d);
-    if (p->d.batch * p->d.m * p->d.n * p->d.k > 0) {
-        GR_TRY_GOTO(st, gr_cuda_blas((gr_cuda_device *)pr->device, &p->blas), fail);
-        GR_TRY_GOTO(st, make_descriptors(p, pr->node), fail);
-        GR_TRY_GOTO(st, choose_algorithm(p), fail);
-    }
-    pr->data = p;
-    return GR_OK;
-
-fail:
-    lt_release(p);
+    st = open_product(p, pr);
+    if (st == GR_OK && !is_empty(p))
+        st = pr->variant ? take_named(p, pr) : take_best(p, pr);
+    if (st != GR_OK)
+        lt_release(p);
+    else
+        pr->data = p;
     return st;
+}
+
+static gr_status lt_variants(const gr_prepare *pr, gr_text *out)
+{
+    cublasLtMatmulHeuristicResult_t guess[MAX_VARIANTS];
+    product *p = (product *)gr_calloc(1, sizeof(*p));
+    int n_found = 0;
+    gr_status st;
+
+    if (!p)
+        return GR_ERR_NOMEM;
+    st = open_product(p, pr);
+    if (st == GR_OK && !is_empty(p))
+        st = ask_heuristic(p, pr->work_limit, guess, MAX_VARIANTS, &n_found);
+    for (int i = 0; i < n_found && st == GR_OK; i++) {
+        if (guess[i].state != CUBLAS_STATUS_SUCCESS)
+            continue;
+        st = name_algorithm(&guess[i].algo, out);
+        gr_text_add(out, "\n");
+    }
+    lt_release(p);
+    return st == GR_OK ? gr_text_status(out) : st;
 }
 
 static size_t lt_workspace(const gr_node *n, const void *data)
@@ -289,10 +453,8 @@ static gr_status lt_run(const gr_launch *l)
     const void *alpha = p->is_wide ? (const void *)&one_wide : (const void *)&one;
     const void *beta = p->is_wide ? (const void *)&zero_wide : (const void *)&zero;
 
-    if (p->d.batch * p->d.m * p->d.n * p->d.k == 0)
+    if (is_empty(p))
         return run_empty(l, &p->d);
-    if (p->plain)
-        return plain_run(l);
     return check(cublasLtMatmul(p->blas, p->op, alpha, l->src[1], p->b, l->src[0], p->a, beta,
                                 l->out[0], p->out, l->out[0], p->out, &p->algo,
                                 p->work_bytes ? (void *)work : NULL, p->work_bytes,
@@ -304,13 +466,13 @@ const gr_kernel gr_matmul_cuda[] = {
     {
         .name = "cublaslt",
         .reject = lt_reject,
+        .variants = lt_variants,
         .prepare = lt_prepare,
         .workspace = lt_workspace,
         .run = lt_run,
         .release = lt_release,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {
         .name = "reference",
@@ -321,7 +483,6 @@ const gr_kernel gr_matmul_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

@@ -79,8 +79,6 @@ const char *gr_matmul_onednn_reject(const gr_node *n)
 
     if (!gr_cpu_has_avx2())
         return "needs AVX2 and FMA";
-    if (((const gr_matmul_attr *)n->attr)->epilogue)
-        return "applies no epilogue";
     if (n->src[0]->dtype != GR_F32 || n->src[1]->dtype != GR_F32 || n->out[0].dtype != GR_F32)
         return "only f32 is given to oneDNN";
     gr_matmul_get_dims(n, &d);

@@ -243,7 +243,7 @@ static void begin_epilogue(gr_epilogue_run *r, const job *j, int slice)
     if (!m->epilogue)
         return;
     *r = (gr_epilogue_run){ .plan = m->epilogue,
-                            .src = j->l->src + GR_MATMUL_N_SRC,
+                            .src = j->l->src + gr_epilogue_first(j->l->node),
                             .out = j->l->out[0],
                             .scratch = j->work + m->at_epilogue + (size_t)slice * n_bytes };
     gr_epilogue_begin(r);

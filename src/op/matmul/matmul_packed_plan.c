@@ -136,13 +136,11 @@ static void lay_out(gr_gemm *m)
 
 static gr_status plan_epilogue(gr_gemm *m, const gr_node *n)
 {
-    const gr_matmul_attr *at = n->attr;
     bool is_512 = m->isa != &gr_matmul_tile_avx2;
 
-    if (!at->epilogue)
+    if (!n->fusion)
         return GR_OK;
-    return gr_epilogue_plan_create(&m->epilogue, n, GR_MATMUL_N_SRC, at->epilogue,
-                                   is_512 ? &gr_map_avx512 : &gr_map_avx2);
+    return gr_epilogue_plan_create(&m->epilogue, n, is_512 ? &gr_map_avx512 : &gr_map_avx2);
 }
 
 /* For numbers that do not fit. */

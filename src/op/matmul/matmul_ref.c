@@ -1,15 +1,15 @@
 /* The reference product: the definition, summed in double, in the order of k; with an
- * epilogue it is rounded to f32 before that. */
+ * epilogue it is rounded to f32 (f64 stays) before that. */
 #include "op/element.h"
 #include "op/epilogue.h"
 #include "op/matmul/matmul_kernels.h"
 
 size_t gr_matmul_ref_workspace(const gr_node *n, const void *data)
 {
-    const gr_matmul_attr *at = n->attr;
-
     (void)data;
-    return at->epilogue ? (size_t)gr_shape_count(&n->out[0].shape) * sizeof(float) : 0;
+    return n->fusion
+               ? (size_t)gr_shape_count(&n->out[0].shape) * gr_dtype_bytes(gr_epilogue_wide(n))
+               : 0;
 }
 
 gr_status gr_matmul_ref_run(const gr_launch *l)
@@ -17,8 +17,8 @@ gr_status gr_matmul_ref_run(const gr_launch *l)
     const gr_node *n = l->node;
     const gr_matmul_attr *at = n->attr;
     gr_dtype ta = n->src[0]->dtype, tb = n->src[1]->dtype;
-    gr_dtype type_y = at->epilogue ? GR_F32 : at->dtype;
-    void *y = at->epilogue ? l->work : l->out[0];
+    gr_dtype type_y = n->fusion ? gr_epilogue_wide(n) : at->dtype;
+    void *y = n->fusion ? l->work : l->out[0];
     gr_matmul_dims d;
 
     gr_matmul_get_dims(n, &d);
@@ -37,5 +37,5 @@ gr_status gr_matmul_ref_run(const gr_launch *l)
             gr_element_put_f64(y, type_y, row * d.n + j, sum);
         }
     }
-    return at->epilogue ? gr_epilogue_ref(l, GR_MATMUL_N_SRC, at->epilogue, y) : GR_OK;
+    return n->fusion ? gr_epilogue_ref(l, y) : GR_OK;
 }

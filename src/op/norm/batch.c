@@ -127,11 +127,11 @@ static gr_value *by_batch(const norm *k, const gr_batch_norm_args *a)
     mean = &stats->out[0];
     m2 = &stats->out[1];
     count = &stats->out[2];
-    if (k->g->training && a->running_mean) {
+    if (gr_is_training(k->g) && a->running_mean) {
         track(k, a->running_mean, mean, NULL, a->momentum);
         track(k, a->running_var, m2, count, a->momentum);
     }
-    if (k->g->training && a->num_batches_tracked)
+    if (gr_is_training(k->g) && a->num_batches_tracked)
         gr_assign_at(k->site, k->g, a->num_batches_tracked,
                      gr_mapk_at(k->site, k->g, "add", a->num_batches_tracked, 1));
     return add_norm(k, mean, add_rstd(k, m2, count), count);
@@ -235,8 +235,8 @@ gr_value *gr_batch_norm_at(const char *site, gr_graph *g, gr_value *x, const gr_
     k.weight = a->weight;
     k.bias = a->bias;
     k.eps = a->eps;
-    use_batch = !a->running_mean || (g->training && !a->frozen);
-    if (use_batch && g->training && g->sync_norm)
+    use_batch = !a->running_mean || (gr_is_training(g) && !a->frozen);
+    if (use_batch && gr_is_training(g) && g->sync_norm)
         k.sync = layer_name(&k, a);
     st = check_batch(&k, a, use_batch);
     if (st != GR_OK)

@@ -1,6 +1,6 @@
 /*
  * Where a random number inside a step comes from: what every kernel, attention's dropout
- * among them, must agree on.
+ * among them, must agree on, on the CPU and on GPUs.
  *
  * Philox 4x32-10 with key = seed and counter = { block, sample, update, stream }. `stream` is
  * the id of the node that was traced first; it stays in the attributes, so that clones and
@@ -16,7 +16,7 @@
 #ifndef GR_OP_RANDOM_DRAW_H
 #define GR_OP_RANDOM_DRAW_H
 
-#include "base/random.h"
+#include "base/philox.h"
 #include "graph/op.h"
 
 #ifdef __cplusplus
@@ -30,7 +30,8 @@ typedef struct gr_draw {
     uint32_t update, stream;
 } gr_draw;
 
-static inline gr_draw gr_draw_of(const gr_scalars *s, uint32_t stream)
+/* On a GPU to be called by the kernel: the scalars lie in device memory. */
+GR_BOTH gr_draw gr_draw_of(const gr_scalars *s, uint32_t stream)
 {
     gr_draw d;
 
@@ -41,19 +42,27 @@ static inline gr_draw gr_draw_of(const gr_scalars *s, uint32_t stream)
     return d;
 }
 
-/* The 32 bits of element e of a sample. */
-static inline uint32_t gr_draw_at(const gr_draw *d, uint32_t sample, int64_t e)
+/* The numbers of the four elements of a sample that share a counter with element e: e % 16 and
+ * 16, 32 and 48 further on in its group. */
+GR_BOTH void gr_draw_four(uint32_t out[4], const gr_draw *d, uint32_t sample, int64_t e)
 {
     uint32_t counter[4] = { (uint32_t)(e / GR_DRAW_GROUP * 16 + e % 16), sample, d->update,
                             d->stream };
-    uint32_t out[4];
 
     gr_philox(out, counter, d->key);
+}
+
+/* The 32 bits of element e of a sample. */
+GR_BOTH uint32_t gr_draw_at(const gr_draw *d, uint32_t sample, int64_t e)
+{
+    uint32_t out[4];
+
+    gr_draw_four(out, d, sample, e);
     return out[e / 16 % 4];
 }
 
 /* The 16 bits of element e of a sample, for dropout. */
-static inline uint32_t gr_draw16_at(const gr_draw *d, uint32_t sample, int64_t e)
+GR_BOTH uint32_t gr_draw16_at(const gr_draw *d, uint32_t sample, int64_t e)
 {
     int64_t word = e / (2 * GR_DRAW_GROUP) * GR_DRAW_GROUP + e % (2 * GR_DRAW_GROUP) / 2;
 
@@ -61,7 +70,7 @@ static inline uint32_t gr_draw16_at(const gr_draw *d, uint32_t sample, int64_t e
 }
 
 /* What numbers of 16 bits are below with probability p. */
-static inline uint32_t gr_draw16_below(double p)
+GR_BOTH uint32_t gr_draw16_below(double p)
 {
     return (uint32_t)(p * 65536 + 0.5);
 }

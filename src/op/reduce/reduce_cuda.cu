@@ -13,7 +13,9 @@
  */
 #include "op/reduce/reduce.h"
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/index.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/reduce.cuh"
 #include "backend/cuda/types.cuh"
 #include "op/module_cuda.h"
 
@@ -99,40 +101,6 @@ static geometry geometry_of(const gr_node *n)
 
 /* ---- arithmetic ---- */
 
-template <class T> struct wide {
-    typedef double type;
-};
-template <> struct wide<int32_t> {
-    typedef int64_t type;
-};
-template <> struct wide<int64_t> {
-    typedef int64_t type;
-};
-template <> struct wide<uint8_t> {
-    typedef int64_t type;
-};
-
-static __device__ __forceinline__ double widen(__half x)
-{
-    return __half2float(x);
-}
-static __device__ __forceinline__ double widen(__nv_bfloat16 x)
-{
-    return __bfloat162float(x);
-}
-static __device__ __forceinline__ double widen(float x)
-{
-    return x;
-}
-static __device__ __forceinline__ double widen(double x)
-{
-    return x;
-}
-template <class T> static __device__ __forceinline__ int64_t widen(T x)
-{
-    return x;
-}
-
 static __device__ __forceinline__ double least(double)
 {
     return -INFINITY;
@@ -147,13 +115,15 @@ template <class A> static __device__ __forceinline__ A identity(gr_reduce_fn fn)
     return fn == GR_MAX ? least(A()) : A(0);
 }
 
-/* NaN wins a maximum. */
-template <class A> static __device__ __forceinline__ A join(gr_reduce_fn fn, A a, A b)
-{
-    if (fn != GR_MAX)
-        return a + b;
-    return b > a || b != b ? b : a;
-}
+/* gr_reduce_fn at run time; NaN wins a maximum. */
+struct joiner {
+    gr_reduce_fn fn;
+
+    template <class A> __device__ __forceinline__ A operator()(A a, A b) const
+    {
+        return fn == GR_MAX ? gr_greater()(a, b) : a + b;
+    }
+};
 
 /* Where results go: final ones in the node's type, partial ones in the wide type. */
 typedef struct sink {
@@ -184,115 +154,81 @@ static __device__ __forceinline__ void put(const sink &k, int64_t i, int64_t x)
         ((uint8_t *)k.mem)[i] = k.type == GR_BOOL ? x != 0 : (uint8_t)x;
 }
 
-/* Joins the block's values in a tree; thread 0 gets the result. */
-template <class A, int THREADS> static __device__ A over_block(gr_reduce_fn fn, A x)
-{
-    __shared__ A slots[THREADS / 32];
-
-    for (int d = 16; d > 0; d /= 2)
-        x = join(fn, x, __shfl_down_sync(~0u, x, d));
-    if (threadIdx.x % 32 == 0)
-        slots[threadIdx.x / 32] = x;
-    __syncthreads();
-    if (threadIdx.x < 32) {
-        x = threadIdx.x < THREADS / 32 ? slots[threadIdx.x] : identity<A>(fn);
-        for (int d = THREADS / 64; d > 0; d /= 2)
-            x = join(fn, x, __shfl_down_sync(~0u, x, d));
-    }
-    return x;
-}
-
 /* ---- kernels ---- */
 
 /* x [outer, length] -> out [outer, parts]; grid (outer, parts), block ROW_BLOCK. */
 template <class T>
 static __global__ void reduce_rows(sink k, const T *x, int64_t length, int64_t part)
 {
-    typedef typename wide<T>::type A;
+    typedef typename gr_widest<T>::type A;
     int64_t lo = (int64_t)blockIdx.y * part, hi = lo + part < length ? lo + part : length;
     const T *row = x + (int64_t)blockIdx.x * length;
+    joiner join = { k.fn };
     A a = identity<A>(k.fn);
 
     for (int64_t i = lo + threadIdx.x; i < hi; i += ROW_BLOCK)
-        a = join(k.fn, a, (A)widen(row[i]));
-    a = over_block<A, ROW_BLOCK>(k.fn, a);
+        a = join(a, gr_as<A>(row[i]));
+    a = gr_team_join<ROW_BLOCK>(a, join);
     if (threadIdx.x == 0)
         put(k, (int64_t)blockIdx.x * gridDim.y + blockIdx.y, a);
 }
 
-/* The same for short rows: x [outer, length]; one warp per row, ROW_BLOCK / 32 a block. */
+/* The same for short rows: x [outer, length]; a warp per row. */
 template <class T>
 static __global__ void reduce_short_rows(sink k, const T *x, int64_t outer, int64_t length)
 {
-    typedef typename wide<T>::type A;
-    int64_t i = (int64_t)blockIdx.x * (ROW_BLOCK / 32) + threadIdx.x / 32;
+    typedef typename gr_widest<T>::type A;
+    int64_t i = gr_cuda_row();
+    joiner join = { k.fn };
     A a = identity<A>(k.fn);
 
     if (i >= outer)
         return;
-    for (int64_t j = threadIdx.x % 32; j < length; j += 32)
-        a = join(k.fn, a, (A)widen(x[i * length + j]));
-    for (int d = 16; d > 0; d /= 2)
-        a = join(k.fn, a, __shfl_down_sync(~0u, a, d));
-    if (threadIdx.x % 32 == 0)
+    for (int64_t j = threadIdx.x; j < length; j += 32)
+        a = join(a, gr_as<A>(x[i * length + j]));
+    a = gr_team_join<32>(a, join);
+    if (threadIdx.x == 0)
         put(k, i, a);
 }
 
 typedef struct column_args {
     int64_t length, inner, part, n_parts;
-    int64_t n_blocks; /* of columns */
+    gr_divider n_blocks; /* of columns */
 } column_args;
 
 /* x [outer, length, inner] -> out [outer, parts, inner]; grid (outer * blocks of columns,
  * parts), block (COL_BLOCK, COL_BLOCK): y walks the column. */
 template <class T> static __global__ void reduce_columns(sink k, const T *x, column_args p)
 {
-    typedef typename wide<T>::type A;
-    __shared__ A slots[COL_BLOCK][COL_BLOCK + 1];
-    int64_t outer = blockIdx.x / p.n_blocks;
-    int64_t col = (blockIdx.x - outer * p.n_blocks) * COL_BLOCK + threadIdx.x;
+    typedef typename gr_widest<T>::type A;
+    int64_t outer = gr_divide(&p.n_blocks, blockIdx.x);
+    int64_t col = (blockIdx.x - outer * p.n_blocks.n) * COL_BLOCK + threadIdx.x;
     int64_t lo = (int64_t)blockIdx.y * p.part;
     int64_t hi = lo + p.part < p.length ? lo + p.part : p.length;
+    joiner join = { k.fn };
     A a = identity<A>(k.fn);
 
     if (col < p.inner)
         for (int64_t i = lo + threadIdx.y; i < hi; i += COL_BLOCK)
-            a = join(k.fn, a, (A)widen(x[(outer * p.length + i) * p.inner + col]));
-    slots[threadIdx.y][threadIdx.x] = a;
-    for (int d = COL_BLOCK / 2; d > 0; d /= 2) {
-        __syncthreads();
-        if (threadIdx.y < d)
-            slots[threadIdx.y][threadIdx.x] =
-                join(k.fn, slots[threadIdx.y][threadIdx.x], slots[threadIdx.y + d][threadIdx.x]);
-    }
+            a = join(a, gr_as<A>(x[(outer * p.length + i) * p.inner + col]));
+    a = gr_columns_join<COL_BLOCK, COL_BLOCK>(a, join);
     if (threadIdx.y == 0 && col < p.inner)
-        put(k, (outer * p.n_parts + blockIdx.y) * p.inner + col, slots[0][threadIdx.x]);
+        put(k, (outer * p.n_parts + blockIdx.y) * p.inner + col, a);
 }
 
 /* Any pattern: one block per result, each address computed from the groups. */
-template <class T> static __global__ void reduce_general(sink k, const T *x, geometry o)
+template <class T>
+static __global__ void reduce_general(sink k, const T *x, const __grid_constant__ gr_index kept,
+                                      const __grid_constant__ gr_index reduced)
 {
-    typedef typename wide<T>::type A;
-    int64_t base = 0, rest = blockIdx.x;
+    typedef typename gr_widest<T>::type A;
+    const T *first = x + gr_index_at(&kept, 0, blockIdx.x);
+    joiner join = { k.fn };
     A a = identity<A>(k.fn);
 
-    for (int g = 0; g < o.n_groups; g++)
-        if (!o.g[g].reduced) {
-            base += rest % o.g[g].size * o.g[g].stride;
-            rest /= o.g[g].size;
-        }
-    for (int64_t i = threadIdx.x; i < o.n_reduced; i += ROW_BLOCK) {
-        int64_t at = base;
-
-        rest = i;
-        for (int g = 0; g < o.n_groups; g++)
-            if (o.g[g].reduced) {
-                at += rest % o.g[g].size * o.g[g].stride;
-                rest /= o.g[g].size;
-            }
-        a = join(k.fn, a, (A)widen(x[at]));
-    }
-    a = over_block<A, ROW_BLOCK>(k.fn, a);
+    for (int64_t i = threadIdx.x; i < reduced.count; i += ROW_BLOCK)
+        a = join(a, gr_as<A>(first[gr_index_at(&reduced, 0, i)]));
+    a = gr_team_join<ROW_BLOCK>(a, join);
     if (threadIdx.x == 0)
         put(k, blockIdx.x, a);
 }
@@ -300,67 +236,84 @@ template <class T> static __global__ void reduce_general(sink k, const T *x, geo
 /* Nothing to reduce: every result is the identity. */
 static __global__ void reduce_nothing(sink k, int64_t n_out)
 {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     bool is_float = k.type == GR_F32 || k.type == GR_F64 || k.type == GR_BF16 || k.type == GR_F16;
 
-    if (i >= n_out)
-        return;
-    if (is_float)
-        gr_store_f64(k.mem, i, k.type, k.fn == GR_SUM ? 0.0 : k.fn == GR_MEAN ? NAN : -INFINITY);
-    else if (k.type == GR_I32)
-        ((int32_t *)k.mem)[i] = k.fn == GR_MAX ? INT_MIN : 0;
-    else if (k.type == GR_I64)
-        ((int64_t *)k.mem)[i] = k.fn == GR_MAX ? LLONG_MIN : 0;
-    else
-        ((uint8_t *)k.mem)[i] = 0;
+    GR_CUDA_EACH(i, n_out)
+    {
+        if (is_float)
+            gr_store_f64(k.mem, i, k.type,
+                         k.fn == GR_SUM    ? 0.0
+                         : k.fn == GR_MEAN ? NAN
+                                           : -INFINITY);
+        else if (k.type == GR_I32)
+            ((int32_t *)k.mem)[i] = k.fn == GR_MAX ? INT_MIN : 0;
+        else if (k.type == GR_I64)
+            ((int64_t *)k.mem)[i] = k.fn == GR_MAX ? LLONG_MIN : 0;
+        else
+            ((uint8_t *)k.mem)[i] = 0;
+    }
 }
 
 /* ---- launch ---- */
 
+static const char launch_text[] = "reduce launch";
+
 template <class T>
-static void launch_rows(const sink &k, const void *x, const geometry &o, cudaStream_t s)
+static gr_status launch_rows(const sink &k, const void *x, const geometry &o, cudaStream_t s)
 {
     const T *src = (const T *)x;
     int64_t part = o.n_parts > 1 ? ROW_PART : o.length;
 
     if (o.length <= 512 && o.n_parts == 1)
-        reduce_short_rows<T>
-            <<<(unsigned)((o.outer + 7) / 8), ROW_BLOCK, 0, s>>>(k, src, o.outer, o.length);
-    else
-        reduce_rows<T><<<dim3((unsigned)o.outer, (unsigned)o.n_parts), ROW_BLOCK, 0, s>>>(
-            k, src, o.length, part);
+        return gr_cuda_launch(launch_text, gr_cuda_grid_rows<32>(o.outer), s, reduce_short_rows<T>,
+                              k, src, o.outer, o.length);
+    return gr_cuda_launch(launch_text, gr_cuda_grid_of(o.outer, o.n_parts, ROW_BLOCK), s,
+                          reduce_rows<T>, k, src, o.length, part);
 }
 
 template <class T>
-static void launch_columns(const sink &k, const void *x, const geometry &o, cudaStream_t s)
+static gr_status launch_columns(const sink &k, const void *x, const geometry &o, cudaStream_t s)
 {
-    int64_t n_blocks = (o.inner + COL_BLOCK - 1) / COL_BLOCK;
-    column_args p = { o.length, o.inner, o.n_parts > 1 ? COL_PART : o.length, o.n_parts, n_blocks };
-    dim3 grid((unsigned)(n_blocks * o.outer), (unsigned)o.n_parts);
+    int64_t n_blocks = gr_ceil_div(o.inner, COL_BLOCK);
+    column_args p = { o.length, o.inner, o.n_parts > 1 ? COL_PART : o.length, o.n_parts,
+                      gr_divider_of(n_blocks) };
 
-    reduce_columns<T><<<grid, dim3(COL_BLOCK, COL_BLOCK), 0, s>>>(k, (const T *)x, p);
+    return gr_cuda_launch(
+        launch_text, gr_cuda_grid_of(n_blocks * o.outer, o.n_parts, dim3(COL_BLOCK, COL_BLOCK)), s,
+        reduce_columns<T>, k, (const T *)x, p);
+}
+
+/* The kept or the reduced dimensions, whose groups stand innermost first. */
+static gr_index index_of(const geometry *o, bool reduced)
+{
+    gr_index x = gr_index_of(1);
+
+    for (int g = o->n_groups - 1; g >= 0; g--)
+        if (o->g[g].reduced == reduced)
+            gr_index_add(&x, o->g[g].size, &o->g[g].stride);
+    return x;
 }
 
 template <class T>
-static void launch(const sink &k, const void *x, const geometry &o, cudaStream_t s)
+static gr_status launch(const sink &k, const void *x, const geometry &o, cudaStream_t s)
 {
     if (o.form == ROWS)
-        launch_rows<T>(k, x, o, s);
-    else if (o.form == COLUMNS)
-        launch_columns<T>(k, x, o, s);
-    else
-        reduce_general<T><<<(unsigned)o.n_out, ROW_BLOCK, 0, s>>>(k, (const T *)x, o);
+        return launch_rows<T>(k, x, o, s);
+    if (o.form == COLUMNS)
+        return launch_columns<T>(k, x, o, s);
+    return gr_cuda_launch(launch_text, gr_cuda_grid_of(o.n_out, 1, ROW_BLOCK), s, reduce_general<T>,
+                          k, (const T *)x, index_of(&o, false), index_of(&o, true));
 }
 
 /* Partial results [outer, parts (, inner)] in `work` become the result. */
-static void launch_second(const sink &k, const void *work, geometry o, gr_dtype t, cudaStream_t s)
+static gr_status launch_second(const sink &k, const void *work, geometry o, gr_dtype t,
+                               cudaStream_t s)
 {
     o.length = o.n_parts;
     o.n_parts = 1;
     if (gr_dtype_is_float(t))
-        launch<double>(k, work, o, s);
-    else
-        launch<int64_t>(k, work, o, s);
+        return launch<double>(k, work, o, s);
+    return launch<int64_t>(k, work, o, s);
 }
 
 static size_t reduce_workspace(const gr_node *n, const void *data)
@@ -383,19 +336,15 @@ static gr_status reduce_run(const gr_launch *l)
 
     if (o.n_out == 0)
         return GR_OK;
-    if (o.n_reduced == 0) {
-        reduce_nothing<<<(unsigned)((o.n_out + 255) / 256), 256, 0, s>>>(last, o.n_out);
-        return gr_cuda_check(cudaGetLastError(), "reduce launch");
-    }
+    if (o.n_reduced == 0)
+        return gr_cuda_launch(launch_text, gr_cuda_grid_for(o.n_out), s, reduce_nothing, last,
+                              o.n_out);
     if (o.n_parts > 1) {
         first.mem = l->work;
         first.is_partial = true;
     }
-    GR_CUDA_TYPES(t, T, launch<T>(first, l->src[0], o, s))
-    GR_TRY(gr_cuda_check(cudaGetLastError(), "reduce launch"));
-    if (o.n_parts > 1)
-        launch_second(last, l->work, o, t, s);
-    return gr_cuda_check(cudaGetLastError(), "reduce launch");
+    GR_CUDA_TYPES(t, T, GR_TRY(launch<T>(first, l->src[0], o, s)))
+    return o.n_parts > 1 ? launch_second(last, l->work, o, t, s) : GR_OK;
 }
 
 const gr_kernel gr_reduce_cuda[] = {
@@ -408,7 +357,6 @@ const gr_kernel gr_reduce_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

@@ -6,10 +6,11 @@
  */
 #include "op/shape/shape.h"
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/index.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/types.cuh"
 #include "op/module_cuda.h"
 
-#define BLOCK 256
 #define TILE  32
 #define LINES 8 /* threads along y; each takes TILE / LINES lines of a tile */
 
@@ -52,27 +53,20 @@ static geometry geometry_of(const gr_node *n)
     return o;
 }
 
-/* out: count elements in the order of the result; one thread each. */
-template <class T> static __global__ void copy_elements(T *out, const T *in, geometry o)
+/* out: elements in the order of the result; grid-stride. */
+template <class T>
+static __global__ void copy_elements(T *out, const T *in, const __grid_constant__ gr_index o)
 {
-    int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, rest = i, at = 0;
-
-    if (i >= o.count)
-        return;
-    for (int d = o.n_dims - 1; d >= 0; d--) {
-        at += rest % o.dim[d] * o.stride[d];
-        rest /= o.dim[d];
-    }
-    out[i] = in[at];
+    GR_CUDA_EACH(i, o.count)
+    out[i] = in[gr_index_at(&o, 0, i)];
 }
 
 /* One plane: columns are the result's innermost dimension, lines the source's. */
 typedef struct plane {
     int64_t n_cols, col_stride; /* stride in the source */
     int64_t n_lines, line_step; /* step in the result */
-    int64_t tiles_x, tiles_y;
-    geometry rest;                 /* the other dimensions; stride: source */
-    int64_t out_step[GR_MAX_DIMS]; /* of the other dimensions in the result */
+    gr_divider tiles_x, tiles_y;
+    gr_index rest; /* the other dimensions, in source and result */
 } plane;
 
 /* Grid: tiles_x * tiles_y * other dimensions; block (TILE, LINES). */
@@ -80,17 +74,11 @@ template <class T>
 static __global__ void transpose_tiles(T *out, const T *in, const __grid_constant__ plane p)
 {
     __shared__ T tile[TILE][TILE + 1];
-    int64_t rest = blockIdx.x;
-    int64_t x0 = rest % p.tiles_x * TILE, y0 = rest / p.tiles_x % p.tiles_y * TILE;
+    int64_t line = gr_divide(&p.tiles_x, blockIdx.x), rest = gr_divide(&p.tiles_y, line);
+    int64_t x0 = (blockIdx.x - line * p.tiles_x.n) * TILE, y0 = (line - rest * p.tiles_y.n) * TILE;
 
-    rest /= p.tiles_x * p.tiles_y;
-    for (int d = p.rest.n_dims - 1; d >= 0; d--) {
-        int64_t i = rest % p.rest.dim[d];
-
-        in += i * p.rest.stride[d];
-        out += i * p.out_step[d];
-        rest /= p.rest.dim[d];
-    }
+    in += gr_index_at(&p.rest, 0, rest);
+    out += gr_index_at(&p.rest, 1, rest);
     /* Lines are neighbours in the source: threadIdx.x walks them. */
     for (int j = threadIdx.y; j < TILE; j += LINES)
         if (x0 + j < p.n_cols && y0 + threadIdx.x < p.n_lines)
@@ -104,41 +92,52 @@ static __global__ void transpose_tiles(T *out, const T *in, const __grid_constan
 /* Splits the dimensions into the plane and the rest. */
 static plane plane_of(const geometry *o)
 {
+    int64_t out_step[GR_MAX_DIMS], step = 1;
     plane p = {};
-    int64_t step = 1;
 
     p.n_cols = o->dim[o->n_dims - 1];
     p.col_stride = o->stride[o->n_dims - 1];
-    step = p.n_cols;
-    for (int d = o->n_dims - 2; d >= 0; d--) {
-        if (o->stride[d] == 1) {
-            p.n_lines = o->dim[d];
-            p.line_step = step;
-        } else {
-            int k = p.rest.n_dims++;
-
-            p.rest.dim[k] = o->dim[d];
-            p.rest.stride[k] = o->stride[d];
-            p.out_step[k] = step;
-        }
+    p.rest = gr_index_of(2);
+    for (int d = o->n_dims - 1; d >= 0; d--) {
+        out_step[d] = step;
         step *= o->dim[d];
     }
-    p.tiles_x = (p.n_cols + TILE - 1) / TILE;
-    p.tiles_y = (p.n_lines + TILE - 1) / TILE;
+    for (int d = 0; d < o->n_dims - 1; d++) {
+        int64_t stride[] = { o->stride[d], out_step[d] };
+
+        if (o->stride[d] != 1) {
+            gr_index_add(&p.rest, o->dim[d], stride);
+            continue;
+        }
+        p.n_lines = o->dim[d];
+        p.line_step = out_step[d];
+    }
+    p.tiles_x = gr_divider_of(gr_ceil_div(p.n_cols, TILE));
+    p.tiles_y = gr_divider_of(gr_ceil_div(p.n_lines, TILE));
     return p;
 }
 
-template <class T> static void launch(void *out, const void *in, const geometry &o, cudaStream_t s)
+static gr_index index_of(const geometry *o)
 {
-    if (o.stride[o.n_dims - 1] == 1) {
-        copy_elements<T><<<(unsigned)((o.count + BLOCK - 1) / BLOCK), BLOCK, 0, s>>>(
-            (T *)out, (const T *)in, o);
-        return;
-    }
-    plane p = plane_of(&o);
-    int64_t n_blocks = o.count / (p.n_cols * p.n_lines) * p.tiles_x * p.tiles_y;
+    gr_index x = gr_index_of(1);
 
-    transpose_tiles<T><<<(unsigned)n_blocks, dim3(TILE, LINES), 0, s>>>((T *)out, (const T *)in, p);
+    for (int d = 0; d < o->n_dims; d++)
+        gr_index_add(&x, o->dim[d], &o->stride[d]);
+    return x;
+}
+
+template <class T>
+static gr_status launch(void *out, const void *in, const geometry &o, cudaStream_t s)
+{
+    if (o.stride[o.n_dims - 1] == 1)
+        return gr_cuda_launch("transpose launch", gr_cuda_grid_for(o.count), s, copy_elements<T>,
+                              (T *)out, (const T *)in, index_of(&o));
+    plane p = plane_of(&o);
+
+    return gr_cuda_launch(
+        "transpose launch",
+        gr_cuda_grid_of(p.rest.count * p.tiles_x.n * p.tiles_y.n, 1, dim3(TILE, LINES)), s,
+        transpose_tiles<T>, (T *)out, (const T *)in, p);
 }
 
 static gr_status transpose_run(const gr_launch *l)
@@ -148,13 +147,8 @@ static gr_status transpose_run(const gr_launch *l)
 
     if (o.count == 0)
         return GR_OK;
-    switch (gr_dtype_bytes(l->node->src[0]->dtype)) {
-    case 1: launch<uint8_t>(l->out[0], l->src[0], o, s); break;
-    case 2: launch<uint16_t>(l->out[0], l->src[0], o, s); break;
-    case 4: launch<uint32_t>(l->out[0], l->src[0], o, s); break;
-    default: launch<uint64_t>(l->out[0], l->src[0], o, s); break;
-    }
-    return gr_cuda_check(cudaGetLastError(), "transpose launch");
+    GR_CUDA_BYTES(gr_dtype_bytes(l->node->src[0]->dtype), T,
+                  return launch<T>(l->out[0], l->src[0], o, s))
 }
 
 const gr_kernel gr_transpose_cuda[] = {
@@ -167,7 +161,6 @@ const gr_kernel gr_transpose_cuda[] = {
         .release = NULL,
         .no_capture = false,
         .in_place = false,
-        .has_epilogue = false,
     },
     {},
 };

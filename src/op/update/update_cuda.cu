@@ -8,14 +8,15 @@
  */
 #include "op/update/update.h"
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/pack.cuh"
+#include "backend/cuda/reduce.cuh"
 #include "op/module_cuda.h"
 
 #include <float.h>
 #include <math.h>
 
-#define BLOCK      256
-#define MAX_BLOCKS 2048 /* more elements: each thread takes several */
+#define BLOCK      GR_CUDA_BLOCK
 #define GROW_EVERY 2000 /* good steps; PyTorch's growth_interval */
 
 static __device__ __forceinline__ float mul(float a, float b)
@@ -38,64 +39,38 @@ static int64_t count(const gr_value *v)
     return gr_shape_count(&v->shape);
 }
 
-static unsigned blocks_for(int64_t n_threads)
-{
-    int64_t n = (n_threads + BLOCK - 1) / BLOCK;
-
-    return (unsigned)(n < MAX_BLOCKS ? n : MAX_BLOCKS);
-}
-
-/* Whether the addresses and the count allow 16-byte accesses. */
-static bool is_aligned(int64_t n, const void *a, const void *b, const void *c, const void *d)
-{
-    uintptr_t all = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d;
-
-    return n % 4 == 0 && all % 16 == 0;
-}
-
-/* N neighbouring floats. */
-template <int N> struct __align__(4 * N) pack
-{
-    float v[N];
-};
-
 /* ---- accumulate ---- */
 
-/* sum and grad: n packs of N; grid-stride. */
+/* Packs of N floats; grid-stride. */
 template <int N>
-static __global__ void accumulate(pack<N> *sum, const pack<N> *grad, int64_t n,
+static __global__ void accumulate(float *sum, const float *grad, int64_t n,
                                   const gr_scalars *scalars)
 {
     bool is_first = scalars->micro == 0;
 
-    for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < n;
-         i += (int64_t)gridDim.x * BLOCK) {
-        pack<N> g = grad[i];
+    gr_pack_each<N>(n, [&](auto lanes, int64_t i) {
+        const int L = decltype(lanes)::n;
+        gr_pack<float, L> g = gr_pack_load<float, L>(grad + i);
 
         if (!is_first) {
-            pack<N> s = sum[i];
+            gr_pack<float, L> s = gr_pack_load<float, L>(sum + i);
 
-            for (int j = 0; j < N; j++)
+            for (int j = 0; j < L; j++)
                 g.v[j] = add(s.v[j], g.v[j]);
         }
-        sum[i] = g;
-    }
+        gr_pack_store(sum + i, g);
+    });
 }
 
 static gr_status accumulate_run(const gr_launch *l)
 {
-    cudaStream_t s = gr_cuda_stream(l->stream);
     int64_t n = count(l->node->src[0]);
+    float *sum = (float *)l->out[0];
+    const float *grad = (const float *)l->src[0];
 
-    if (n == 0)
-        return GR_OK;
-    if (is_aligned(n, l->out[0], l->src[0], NULL, NULL))
-        accumulate<4><<<blocks_for(n / 4), BLOCK, 0, s>>>(
-            (pack<4> *)l->out[0], (const pack<4> *)l->src[0], n / 4, l->scalars);
-    else
-        accumulate<1><<<blocks_for(n), BLOCK, 0, s>>>((pack<1> *)l->out[0],
-                                                      (const pack<1> *)l->src[0], n, l->scalars);
-    return gr_cuda_check(cudaGetLastError(), "accumulate launch");
+    return gr_cuda_launch("accumulate launch", gr_cuda_grid_for(n, 4), gr_cuda_stream(l->stream),
+                          gr_pack_is_aligned(sum, grad) ? accumulate<4> : accumulate<1>, sum, grad,
+                          n, l->scalars);
 }
 
 /* ---- grad_control ---- */
@@ -114,7 +89,6 @@ typedef struct grad_table {
  * each block of GR_NORM_BLOCK elements. */
 static __global__ void norm_blocks(const __grid_constant__ grad_table t, double *sums)
 {
-    __shared__ double slots[BLOCK / 32];
     int64_t block = t.first[0] + blockIdx.x, lo, hi;
     double sum = 0.0;
     int g = 0;
@@ -128,16 +102,9 @@ static __global__ void norm_blocks(const __grid_constant__ grad_table t, double 
 
         sum += x * x;
     }
-    for (int d = 16; d > 0; d /= 2)
-        sum += __shfl_down_sync(~0u, sum, d);
-    if (threadIdx.x % 32 == 0)
-        slots[threadIdx.x / 32] = sum;
-    __syncthreads();
-    if (threadIdx.x != 0)
-        return;
-    for (int w = 1; w < BLOCK / 32; w++)
-        sum += slots[w];
-    sums[block] = sum;
+    sum = gr_team_join<BLOCK>(sum, gr_plus());
+    if (threadIdx.x == 0)
+        sums[block] = sum;
 }
 
 /* One block: adds up n block sums in order and derives the control value. */
@@ -171,7 +138,7 @@ static __global__ void norm_finish(float *control, const double *sums, int64_t n
 
 static int64_t n_blocks_of(const gr_value *v)
 {
-    return (count(v) + GR_NORM_BLOCK - 1) / GR_NORM_BLOCK;
+    return gr_ceil_div(count(v), GR_NORM_BLOCK);
 }
 
 static size_t control_workspace(const gr_node *n, const void *data)
@@ -216,12 +183,13 @@ static gr_status control_run(const gr_launch *l)
         if (t.n_grads == 0)
             break;
         n_blocks = t.first[t.n_grads];
-        norm_blocks<<<(unsigned)(n_blocks - t.first[0]), BLOCK, 0, s>>>(t, sums);
-        GR_TRY(gr_cuda_check(cudaGetLastError(), "grad_control launch"));
+        GR_TRY(gr_cuda_launch("grad_control launch",
+                              gr_cuda_grid_of(n_blocks - t.first[0], 1, BLOCK), s, norm_blocks, t,
+                              sums));
     }
-    norm_finish<<<1, BLOCK, 0, s>>>((float *)l->out[0], sums, n_blocks,
-                                    at->has_scale ? (const float *)l->src[0] : NULL, at->max_norm);
-    return gr_cuda_check(cudaGetLastError(), "grad_control launch");
+    return gr_cuda_launch("grad_control launch", gr_cuda_grid_of(1, 1, BLOCK), s, norm_finish,
+                          (float *)l->out[0], sums, n_blocks,
+                          at->has_scale ? (const float *)l->src[0] : NULL, at->max_norm);
 }
 
 /* ---- counters: one thread ---- */
@@ -237,10 +205,9 @@ static gr_status count_run(const gr_launch *l)
 {
     const gr_count_attr *at = (const gr_count_attr *)l->node->attr;
 
-    count_step<<<1, 1, 0, gr_cuda_stream(l->stream)>>>((int64_t *)l->out[0], (int64_t *)l->out[1],
-                                                       at->has_control ? (const float *)l->src[2]
-                                                                       : NULL);
-    return gr_cuda_check(cudaGetLastError(), "count_step launch");
+    return gr_cuda_launch("count_step launch", gr_cuda_grid_of(1, 1, 1), gr_cuda_stream(l->stream),
+                          count_step, (int64_t *)l->out[0], (int64_t *)l->out[1],
+                          at->has_control ? (const float *)l->src[2] : NULL);
 }
 
 static __global__ void scale_update(float *scale, int64_t *good, const float *control)
@@ -256,9 +223,80 @@ static __global__ void scale_update(float *scale, int64_t *good, const float *co
 
 static gr_status scale_run(const gr_launch *l)
 {
-    scale_update<<<1, 1, 0, gr_cuda_stream(l->stream)>>>((float *)l->out[0], (int64_t *)l->out[1],
-                                                         (const float *)l->src[2]);
-    return gr_cuda_check(cudaGetLastError(), "scale_update launch");
+    return gr_cuda_launch("scale_update launch", gr_cuda_grid_of(1, 1, 1),
+                          gr_cuda_stream(l->stream), scale_update, (float *)l->out[0],
+                          (int64_t *)l->out[1], (const float *)l->src[2]);
+}
+
+/* ---- what sgd and adamw share ---- */
+
+/* A parameter's copy in 16 bits, which its update writes while it has the number at hand. */
+typedef struct low_copy {
+    uint16_t *mem; /* NULL: there is none */
+    bool f16;      /* else bf16 */
+} low_copy;
+
+/* The copy is the last output. */
+static low_copy copy_of(const gr_launch *l, const gr_update_attr *at)
+{
+    int o = l->node->n_out - 1;
+    low_copy c;
+
+    c.mem = at->has_copy ? (uint16_t *)l->out[o] : NULL;
+    c.f16 = at->has_copy && l->node->out[o].dtype == GR_F16;
+    return c;
+}
+
+template <int N>
+static __device__ __forceinline__ void store_copy(const low_copy &c, int64_t i,
+                                                  const gr_pack<float, N> &w)
+{
+    if (c.f16)
+        gr_pack_store((__half *)c.mem + i, w);
+    else
+        gr_pack_store((__nv_bfloat16 *)c.mem + i, w);
+}
+
+/* What an update writes, moved to the part of the parameter that is to be updated. */
+typedef struct targets {
+    float *param, *state[2]; /* NULL: the update has no such state */
+    const float *grad;
+    low_copy copy;
+    int64_t n; /* elements */
+} targets;
+
+static void take_part(targets *t, const gr_update_part *part)
+{
+    t->param += part->of.first;
+    t->grad += part->grad_at;
+    t->n = part->of.n;
+    if (t->copy.mem)
+        t->copy.mem += part->of.first;
+    for (int i = 0; i < 2 && part->in_whole; i++)
+        if (t->state[i])
+            t->state[i] += part->of.first;
+}
+
+static targets targets_of(const gr_launch *l, const gr_update_attr *at, int n_state)
+{
+    targets t;
+
+    t.param = (float *)l->out[0];
+    for (int i = 0; i < 2; i++)
+        t.state[i] = i < n_state ? (float *)l->out[1 + i] : NULL;
+    t.grad = (const float *)l->src[1];
+    t.copy = copy_of(l, at);
+    t.n = count(l->node->src[0]);
+    if (at->has_part)
+        take_part(&t, &at->part);
+    return t;
+}
+
+/* Whether four elements can be taken at a time. */
+static bool takes_packs(const targets &t)
+{
+    return gr_pack_is_aligned(t.param, t.state[0], t.state[1], t.grad) &&
+           (uintptr_t)t.copy.mem % 8 == 0;
 }
 
 /* ---- sgd ---- */
@@ -267,7 +305,8 @@ typedef struct sgd_args {
     float *param, *buffer; /* buffer NULL: no momentum */
     const float *grad, *control;
     const gr_scalars *scalars;
-    int64_t n; /* packs */
+    low_copy copy;
+    int64_t n;
     float momentum, weight_decay, clip;
     double lr_scale;
     bool nesterov;
@@ -279,7 +318,7 @@ static __device__ float cut(float g, float clip)
     return g > clip ? clip : g < -clip ? -clip : g;
 }
 
-/* n packs of N floats; grid-stride. */
+/* Packs of N floats; grid-stride. */
 template <int N> static __global__ void sgd(sgd_args p)
 {
     float lr = (float)((double)p.scalars->lr * p.lr_scale);
@@ -287,13 +326,14 @@ template <int N> static __global__ void sgd(sgd_args p)
 
     if (skips(p.control))
         return;
-    for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < p.n;
-         i += (int64_t)gridDim.x * BLOCK) {
-        pack<N> w = ((pack<N> *)p.param)[i], g = ((const pack<N> *)p.grad)[i], b;
+    gr_pack_each<N>(p.n, [&](auto lanes, int64_t i) {
+        const int L = decltype(lanes)::n;
+        gr_pack<float, L> w = gr_pack_load<float, L>(p.param + i), b;
+        gr_pack<float, L> g = gr_pack_load<float, L>(p.grad + i);
 
         if (p.buffer)
-            b = ((pack<N> *)p.buffer)[i];
-        for (int j = 0; j < N; j++) {
+            b = gr_pack_load<float, L>(p.buffer + i);
+        for (int j = 0; j < L; j++) {
             float d = add(cut(mul(g.v[j], factor), p.clip), mul(p.weight_decay, w.v[j])), v = d;
 
             if (p.buffer)
@@ -303,21 +343,23 @@ template <int N> static __global__ void sgd(sgd_args p)
             w.v[j] = add(w.v[j], -mul(lr, v));
         }
         if (p.buffer)
-            ((pack<N> *)p.buffer)[i] = b;
-        ((pack<N> *)p.param)[i] = w;
-    }
+            gr_pack_store(p.buffer + i, b);
+        gr_pack_store(p.param + i, w);
+        if (p.copy.mem)
+            store_copy(p.copy, i, w);
+    });
 }
 
 static gr_status sgd_run(const gr_launch *l)
 {
     const gr_sgd_attr *at = (const gr_sgd_attr *)l->node->attr;
-    cudaStream_t s = gr_cuda_stream(l->stream);
-    int64_t n = count(l->node->src[0]);
+    targets t = targets_of(l, &at->of, at->momentum != 0.0);
     sgd_args p;
 
-    p.param = (float *)l->out[0];
-    p.buffer = at->momentum != 0.0 ? (float *)l->out[1] : NULL;
-    p.grad = (const float *)l->src[1];
+    p.param = t.param;
+    p.buffer = t.state[0];
+    p.grad = t.grad;
+    p.copy = t.copy;
     p.control = at->of.has_control ? (const float *)l->src[2] : NULL;
     p.scalars = l->scalars;
     p.momentum = (float)at->momentum;
@@ -325,16 +367,9 @@ static gr_status sgd_run(const gr_launch *l)
     p.clip = at->of.clip_value > 0.0 ? (float)at->of.clip_value : INFINITY;
     p.lr_scale = at->of.lr_scale;
     p.nesterov = at->nesterov;
-    if (n == 0)
-        return GR_OK;
-    if (is_aligned(n, p.param, p.buffer, p.grad, NULL)) {
-        p.n = n / 4;
-        sgd<4><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
-    } else {
-        p.n = n;
-        sgd<1><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
-    }
-    return gr_cuda_check(cudaGetLastError(), "sgd launch");
+    p.n = t.n;
+    return gr_cuda_launch("sgd launch", gr_cuda_grid_for(p.n, 4), gr_cuda_stream(l->stream),
+                          takes_packs(t) ? sgd<4> : sgd<1>, p);
 }
 
 /* ---- adamw ---- */
@@ -344,7 +379,8 @@ typedef struct adamw_args {
     const float *grad, *control;
     const int64_t *step; /* number of this update, from 1 */
     const gr_scalars *scalars;
-    int64_t n; /* packs */
+    low_copy copy;
+    int64_t n;
     double beta1, beta2, eps, weight_decay, lr_scale;
     float clip;
     bool l2;
@@ -367,7 +403,7 @@ static __device__ double power(double x, int64_t n)
     return y;
 }
 
-/* n packs of N floats; grid-stride. One thread of each block computes the powers. */
+/* Packs of N floats; grid-stride. One thread of each block computes the powers. */
 template <int N> static __global__ void adamw(adamw_args p)
 {
     __shared__ adamw_terms k;
@@ -386,12 +422,13 @@ template <int N> static __global__ void adamw(adamw_args p)
         k.root_factor = (float)(1.0 / sqrt(1.0 - power(p.beta2, t)));
     }
     __syncthreads();
-    for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < p.n;
-         i += (int64_t)gridDim.x * BLOCK) {
-        pack<N> w = ((pack<N> *)p.param)[i], grad = ((const pack<N> *)p.grad)[i];
-        pack<N> m = ((pack<N> *)p.m)[i], v = ((pack<N> *)p.v)[i];
+    gr_pack_each<N>(p.n, [&](auto lanes, int64_t i) {
+        const int L = decltype(lanes)::n;
+        gr_pack<float, L> w = gr_pack_load<float, L>(p.param + i);
+        gr_pack<float, L> grad = gr_pack_load<float, L>(p.grad + i);
+        gr_pack<float, L> m = gr_pack_load<float, L>(p.m + i), v = gr_pack_load<float, L>(p.v + i);
 
-        for (int j = 0; j < N; j++) {
+        for (int j = 0; j < L; j++) {
             float g = add(cut(mul(grad.v[j], factor), p.clip), mul(l2, w.v[j]));
 
             m.v[j] = add(m.v[j], mul(add(g, -m.v[j]), rest1));
@@ -400,23 +437,25 @@ template <int N> static __global__ void adamw(adamw_args p)
                          -__fdiv_rn(mul(k.step_size, m.v[j]),
                                     add(mul(__fsqrt_rn(v.v[j]), k.root_factor), eps)));
         }
-        ((pack<N> *)p.m)[i] = m;
-        ((pack<N> *)p.v)[i] = v;
-        ((pack<N> *)p.param)[i] = w;
-    }
+        gr_pack_store(p.m + i, m);
+        gr_pack_store(p.v + i, v);
+        gr_pack_store(p.param + i, w);
+        if (p.copy.mem)
+            store_copy(p.copy, i, w);
+    });
 }
 
 static gr_status adamw_run(const gr_launch *l)
 {
     const gr_adamw_attr *at = (const gr_adamw_attr *)l->node->attr;
-    cudaStream_t s = gr_cuda_stream(l->stream);
-    int64_t n = count(l->node->src[0]);
+    targets t = targets_of(l, &at->of, 2);
     adamw_args p;
 
-    p.param = (float *)l->out[0];
-    p.m = (float *)l->out[1];
-    p.v = (float *)l->out[2];
-    p.grad = (const float *)l->src[1];
+    p.param = t.param;
+    p.m = t.state[0];
+    p.v = t.state[1];
+    p.grad = t.grad;
+    p.copy = t.copy;
     p.step = (const int64_t *)l->src[2];
     p.control = at->of.has_control ? (const float *)l->src[3] : NULL;
     p.scalars = l->scalars;
@@ -427,16 +466,9 @@ static gr_status adamw_run(const gr_launch *l)
     p.lr_scale = at->of.lr_scale;
     p.clip = at->of.clip_value > 0.0 ? (float)at->of.clip_value : INFINITY;
     p.l2 = at->l2;
-    if (n == 0)
-        return GR_OK;
-    if (is_aligned(n, p.param, p.m, p.v, p.grad)) {
-        p.n = n / 4;
-        adamw<4><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
-    } else {
-        p.n = n;
-        adamw<1><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
-    }
-    return gr_cuda_check(cudaGetLastError(), "adamw launch");
+    p.n = t.n;
+    return gr_cuda_launch("adamw launch", gr_cuda_grid_for(p.n, 4), gr_cuda_stream(l->stream),
+                          takes_packs(t) ? adamw<4> : adamw<1>, p);
 }
 
 /* ---- ema ---- */
@@ -445,49 +477,45 @@ typedef struct ema_args {
     float *average;
     const float *param, *control;
     const int64_t *step;
-    int64_t n; /* packs */
+    int64_t n;
     float rest;
 } ema_args;
 
-/* n packs of N floats; grid-stride. */
+/* Packs of N floats; grid-stride. */
 template <int N> static __global__ void ema(ema_args p)
 {
     bool is_first = *p.step <= 1;
 
     if (skips(p.control))
         return;
-    for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < p.n;
-         i += (int64_t)gridDim.x * BLOCK) {
-        pack<N> a = ((pack<N> *)p.average)[i], w = ((const pack<N> *)p.param)[i];
+    gr_pack_each<N>(p.n, [&](auto lanes, int64_t i) {
+        const int L = decltype(lanes)::n;
+        gr_pack<float, L> a = gr_pack_load<float, L>(p.average + i);
+        gr_pack<float, L> w = gr_pack_load<float, L>(p.param + i);
 
-        for (int j = 0; j < N; j++)
+        for (int j = 0; j < L; j++)
             a.v[j] = is_first ? w.v[j] : add(a.v[j], mul(add(w.v[j], -a.v[j]), p.rest));
-        ((pack<N> *)p.average)[i] = a;
-    }
+        gr_pack_store(p.average + i, a);
+    });
 }
 
 static gr_status ema_run(const gr_launch *l)
 {
     const gr_ema_attr *at = (const gr_ema_attr *)l->node->attr;
-    cudaStream_t s = gr_cuda_stream(l->stream);
-    int64_t n = count(l->node->src[0]);
     ema_args p;
 
     p.average = (float *)l->out[0];
     p.param = (const float *)l->src[1];
+    if (at->has_part) {
+        p.average += at->part.in_whole ? at->part.of.first : 0;
+        p.param += at->part.of.first;
+    }
     p.step = (const int64_t *)l->src[2];
     p.control = at->has_control ? (const float *)l->src[3] : NULL;
     p.rest = (float)(1.0 - at->decay);
-    if (n == 0)
-        return GR_OK;
-    if (is_aligned(n, p.average, p.param, NULL, NULL)) {
-        p.n = n / 4;
-        ema<4><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
-    } else {
-        p.n = n;
-        ema<1><<<blocks_for(p.n), BLOCK, 0, s>>>(p);
-    }
-    return gr_cuda_check(cudaGetLastError(), "ema launch");
+    p.n = at->has_part ? at->part.of.n : count(l->node->src[0]);
+    return gr_cuda_launch("ema launch", gr_cuda_grid_for(p.n, 4), gr_cuda_stream(l->stream),
+                          gr_pack_is_aligned(p.average, p.param) ? ema<4> : ema<1>, p);
 }
 
 /* ---- tables ---- */
@@ -496,7 +524,7 @@ static gr_status ema_run(const gr_launch *l)
 #define KERNELS(table, work, fn) \
     const gr_kernel table[] = { \
         { .name = "cuda", .reject = NULL, .prepare = NULL, .workspace = work, .run = fn, \
-          .release = NULL, .no_capture = false, .in_place = false, .has_epilogue = false }, \
+          .release = NULL, .no_capture = false, .in_place = false }, \
         {}, \
     }
 /* clang-format on */

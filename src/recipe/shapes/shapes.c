@@ -20,7 +20,7 @@ typedef struct shapes_data {
     int64_t size[GR_N_SPLITS];
 } shapes_data;
 
-static gr_status shapes_create(void **user, const gr_recipe_config *config)
+static gr_status shapes_open(void **user, const gr_recipe_config *config)
 {
     shapes_data *d = malloc(sizeof(*d));
 
@@ -48,17 +48,29 @@ static gr_status shapes_load(const void *user, const gr_sample *s, void *const *
     return GR_OK;
 }
 
-static gr_status shapes_trace(gr_graph *g, void *user)
+static gr_value *logits_of(gr_graph *g)
 {
     gr_value *x = gr_input(g, "image");
-    gr_value *label = gr_input(g, "label");
 
-    (void)user;
     x = gr_relu(g, gr_linear(g, "fc1", x, 256));
     x = gr_relu(g, gr_linear(g, "fc2", x, 128));
-    x = gr_linear(g, "fc3", x, GR_SHAPES_CLASSES);
-    gr_output(g, "logits", x);
-    gr_loss(g, gr_cross_entropy(g, x, label));
+    return gr_linear(g, "fc3", x, GR_SHAPES_CLASSES);
+}
+
+static gr_status shapes_train(gr_graph *g, void *user)
+{
+    (void)user;
+    gr_loss(g, gr_cross_entropy(g, logits_of(g), gr_input(g, "label")));
+    return gr_graph_status(g);
+}
+
+static gr_status shapes_eval(gr_graph *g, void *user)
+{
+    gr_value *logits = logits_of(g);
+
+    (void)user;
+    gr_output(g, "logits", logits);
+    gr_loss(g, gr_cross_entropy(g, logits, gr_input(g, "label")));
     return gr_graph_status(g);
 }
 
@@ -126,18 +138,29 @@ static gr_status shapes_describe(const void *user, gr_recipe_view *out)
     return GR_OK;
 }
 
+static const gr_recipe_data data = {
+    .open = shapes_open,
+    .close = free,
+    .describe = shapes_describe,
+    .size = shapes_size,
+    .load = shapes_load,
+};
+
+static const gr_named_trace traces[] = { { "train", shapes_train }, { "eval", shapes_eval } };
+static const gr_recipe_model model = { traces, 2 };
+
+static const gr_recipe_evaluation evaluation = {
+    .score = shapes_score,
+    .measure = shapes_measure,
+    .predict = shapes_predict,
+};
+
 const gr_recipe gr_recipe_shapes = {
     .abi = GR_RECIPE_ABI,
     .name = "shapes",
     .help = "an MLP tells ten kinds of drawn shapes apart; the data are computed",
     .defaults = { .epochs = 8, .batch_size = 64, .lr = 2e-3, .optim = GR_OPTIM_ADAMW_INIT },
-    .create = shapes_create,
-    .destroy = free,
-    .describe = shapes_describe,
-    .size = shapes_size,
-    .load = shapes_load,
-    .trace = shapes_trace,
-    .score = shapes_score,
-    .measure = shapes_measure,
-    .predict = shapes_predict,
+    .data = &data,
+    .model = &model,
+    .evaluation = &evaluation,
 };

@@ -43,14 +43,31 @@ static int n_histograms(const gr_vision *v)
     return v->model.n_out == 1 ? 1 : v->model.n_out;
 }
 
+static gr_status make_room(gr_vision_metrics *m)
+{
+    int cap = m->cap ? 2 * m->cap : 16;
+    gr_vision_metric *list;
+    gr_metric_info *info;
+
+    if (m->n < m->cap)
+        return GR_OK;
+    list = realloc(m->list, (size_t)cap * sizeof(*list));
+    m->list = list ? list : m->list;
+    info = realloc(m->info, (size_t)cap * sizeof(*info));
+    m->info = info ? info : m->info;
+    if (!list || !info)
+        return gr_fail(GR_ERR_NOMEM, "no memory for %d metrics", cap);
+    m->cap = cap;
+    return GR_OK;
+}
+
 static gr_status add(gr_vision *v, gr_vision_metric metric, const char *name, const char *suffix)
 {
     gr_vision_metrics *m = &v->metrics;
     size_t n = strlen(name) + strlen(suffix) + 2;
     char *text;
 
-    if (m->n == GR_RECIPE_MAX_METRICS)
-        return gr_fail(GR_ERR_ARG, "more than %d metrics", GR_RECIPE_MAX_METRICS);
+    GR_TRY(make_room(m));
     text = malloc(n);
     if (!text)
         return gr_fail(GR_ERR_NOMEM, "no memory for the name of a metric");
@@ -111,7 +128,7 @@ static gr_status add_named(gr_vision *v, const char *name)
                             name);
 }
 
-/* iou/road, iou/sky ...: for each class metric in the list, as long as there is room. */
+/* iou/road, iou/sky ...: for each class metric in the list. */
 static gr_status add_classes(gr_vision *v)
 {
     int n = v->metrics.n;
@@ -120,7 +137,7 @@ static gr_status add_classes(gr_vision *v)
         gr_vision_metric m = v->metrics.list[i];
         const char *name = v->metrics.info[i].name;
 
-        if (m.kind != OF_CLASS || v->metrics.n + v->n_classes > GR_RECIPE_MAX_METRICS)
+        if (m.kind != OF_CLASS)
             continue;
         name += strcmp(name, "miou") == 0 || strcmp(name, "mdice") == 0;
         for (m.at = 0; m.at < v->n_classes; m.at++)
@@ -159,6 +176,8 @@ void gr_vision_metrics_fini(gr_vision_metrics *m)
 {
     for (int i = 0; i < m->n; i++)
         free((char *)(uintptr_t)m->info[i].name);
+    free(m->info);
+    free(m->list);
 }
 
 /* ---- counting ---- */

@@ -94,7 +94,7 @@ static gr_status check_postprocess(const gr_vision *v)
 
 /* ---- the table's functions ---- */
 
-static void vision_destroy(void *user)
+static void vision_close(void *user)
 {
     gr_vision *v = user;
 
@@ -220,7 +220,7 @@ static gr_status fill(gr_vision *v, const gr_recipe_config *config)
     return GR_OK;
 }
 
-static gr_status vision_create(void **user, const gr_recipe_config *config)
+static gr_status vision_open(void **user, const gr_recipe_config *config)
 {
     gr_vision *v = calloc(1, sizeof(*v));
     gr_status st;
@@ -229,7 +229,7 @@ static gr_status vision_create(void **user, const gr_recipe_config *config)
         return gr_fail(GR_ERR_NOMEM, "no memory for the recipe");
     st = fill(v, config);
     if (st != GR_OK) {
-        vision_destroy(v);
+        vision_close(v);
         return st;
     }
     *user = v;
@@ -277,16 +277,22 @@ static void give_masks(const gr_vision *v, gr_graph *g, gr_value *logits)
         gr_output(g, "probability", gr_sigmoid(g, logits));
 }
 
-static gr_status vision_trace(gr_graph *g, void *user)
+static gr_status vision_train(gr_graph *g, void *user)
 {
     const gr_vision *v = user;
     gr_value *target = gr_input(g, "target");
     gr_value *logits = gr_vision_model_build(&v->model, g, gr_input(g, "image"));
 
-    if (gr_is_training(g)) {
-        gr_loss(g, gr_vision_criterion_build(&v->criterion, g, logits, target));
-        return gr_graph_status(g);
-    }
+    gr_loss(g, gr_vision_criterion_build(&v->criterion, g, logits, target));
+    return gr_graph_status(g);
+}
+
+static gr_status vision_eval(gr_graph *g, void *user)
+{
+    const gr_vision *v = user;
+    gr_value *target = gr_input(g, "target");
+    gr_value *logits = gr_vision_model_build(&v->model, g, gr_input(g, "image"));
+
     if (gr_vision_segments(&v->model))
         give_masks(v, g, logits);
     else
@@ -296,6 +302,26 @@ static gr_status vision_trace(gr_graph *g, void *user)
     return gr_graph_status(g);
 }
 
+static const gr_recipe_data data = {
+    .open = vision_open,
+    .close = vision_close,
+    .describe = vision_describe,
+    .size = vision_size,
+    .load = gr_vision_load,
+    .check = gr_vision_inspect,
+    .weights = gr_vision_weigh,
+};
+
+static const gr_named_trace traces[] = { { "train", vision_train }, { "eval", vision_eval } };
+static const gr_recipe_model model = { traces, 2 };
+
+static const gr_recipe_evaluation evaluation = {
+    .score = gr_vision_score,
+    .measure = gr_vision_measure,
+    .loss = gr_vision_loss_of,
+    .predict = gr_vision_predict,
+};
+
 const gr_recipe gr_recipe_vision = {
     .abi = GR_RECIPE_ABI,
     .name = "vision",
@@ -303,16 +329,7 @@ const gr_recipe gr_recipe_vision = {
     .defaults = { .epochs = 20, .batch_size = 32, .lr = 1e-3, .optim = GR_OPTIM_ADAMW_INIT },
     .keys = gr_vision_keys,
     .n_keys = GR_VISION_N_KEYS,
-    .create = vision_create,
-    .destroy = vision_destroy,
-    .describe = vision_describe,
-    .size = vision_size,
-    .load = gr_vision_load,
-    .inspect = gr_vision_inspect,
-    .weigh = gr_vision_weigh,
-    .trace = vision_trace,
-    .score = gr_vision_score,
-    .measure = gr_vision_measure,
-    .loss = gr_vision_loss_of,
-    .predict = gr_vision_predict,
+    .data = &data,
+    .model = &model,
+    .evaluation = &evaluation,
 };

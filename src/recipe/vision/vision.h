@@ -109,9 +109,9 @@ typedef struct gr_vision_metric {
 } gr_vision_metric;
 
 typedef struct gr_vision_metrics {
-    gr_vision_metric list[GR_RECIPE_MAX_METRICS];
-    gr_metric_info info[GR_RECIPE_MAX_METRICS]; /* names are owned */
-    int n;
+    gr_vision_metric *list; /* owned */
+    gr_metric_info *info;   /* owned, with the names */
+    int n, cap;
     int n_matrix;    /* rows of the confusion matrix, which comes first: at least 2 */
     bool has_scores; /* a U-Net gives out probabilities, too */
     int64_t sums;    /* place of the loss's sums, behind all other counts */

@@ -95,7 +95,7 @@ const gr_row gr_rows[] = {
       "ema_decay", "X", NULL, AT(ema_decay), SAVED | FIXED },
     { OTHER(GR_KEY_TEXTS, "train.freeze", NULL, "parameters that do not learn, as patterns: backbone.*,*.bias"),
       "freeze", "PATTERN,...", NULL, AT(freeze), SAVED | FIXED },
-    { BOOL("train.tune", "false", "CPU: choose kernels by measuring them; a run keeps its choice, the next may differ "
+    { BOOL("train.tune", "false", "choose kernels by measuring them; a run keeps its choice, the next may differ "
       "in last bits"), "tune", NULL, NULL, AT(tune), SAVED },
     { CHOICE("train.recompute", "none", "none|all|limit", "compute activations again to save memory; limit: "
       "as many blocks as memory_limit, which it needs, asks for"), "recompute", NULL, NULL, AT(recompute), 0 },
