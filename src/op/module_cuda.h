@@ -1,4 +1,7 @@
-/* The kernel lists of the CUDA module, for its table (module_cuda.cu): an operator is a line. */
+/*
+ * The kernels of the CUDA module, family by family. A family is a folder of src/op; it exports
+ * one array, gr_cuda_<family>, with its operators and their kernels, ended by one with op NULL.
+ */
 #ifndef GR_OP_MODULE_CUDA_H
 #define GR_OP_MODULE_CUDA_H
 
@@ -8,30 +11,20 @@
 extern "C" {
 #endif
 
-/* Every operator with CUDA kernels, by its name: the list of "map" is gr_map_cuda. */
-#define GR_CUDA_KERNELS(X) \
-    X(map)                 \
-    X(matmul)              \
-    X(reduce)              \
-    X(transpose)           \
-    X(gather)              \
-    X(scatter_add)         \
-    X(softmax_xent)        \
-    X(softmax_xent_grad)   \
-    X(accumulate)          \
-    X(vote)                \
-    X(verdict)             \
-    X(grad_control)        \
-    X(count_step)          \
-    X(scale_update)        \
-    X(sgd)                 \
-    X(adamw)               \
-    X(ema)                 \
-    X(allreduce_start)     \
-    X(allreduce_finish)
+/* Every family: the one list. */
+#define GR_CUDA_FAMILY_MAP(X) \
+    X(collective)             \
+    X(gather)                 \
+    X(map)                    \
+    X(matmul)                 \
+    X(reduce)                 \
+    X(shape)                  \
+    X(update)                 \
+    X(vote)                   \
+    X(xent)
 
-#define X(name) extern const gr_kernel gr_##name##_cuda[];
-GR_CUDA_KERNELS(X)
+#define X(family) extern const gr_kernel_set gr_cuda_##family[];
+GR_CUDA_FAMILY_MAP(X)
 #undef X
 
 #ifdef __cplusplus

@@ -34,11 +34,12 @@ typedef struct gr_cuda_watch {
 typedef struct gr_cuda_device {
     gr_device base;
     cudaStream_t stream;
-    int arch; /* 90: compute capability 9.0 */
+    int arch; /* what kernels may use; 90: compute capability 9.0. May be less than the GPU's */
     int n_sm;
     cudaEvent_t slot[GR_N_SLOTS];
     bool slot_used[GR_N_SLOTS];
     cudaEvent_t timer[2]; /* begin and end; made at first use */
+    const struct gr_cublaslt *lt;
     struct cublasLtContext *blas; /* made at first use */
     gr_cuda_jit *jit;
     gr_cuda_watch watch; /* check is NULL: nobody watches */

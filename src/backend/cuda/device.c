@@ -7,13 +7,14 @@
  * (3) Pinned host memory has one address on both sides (unified addressing).
  * (4) Recording is thread-local: other ranks of the same process go on meanwhile.
  */
+#include "backend/cuda/arch.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/jit.h"
+#include "backend/cuda/lib_cublaslt.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 
-#include <cublasLt.h>
 #include <sched.h>
 #include <time.h>
 
@@ -66,7 +67,7 @@ static void cuda_close(gr_device *base)
         cudaStreamSynchronize(d->stream);
     gr_cuda_jit_destroy(d->jit);
     if (d->blas)
-        cublasLtDestroy(d->blas);
+        d->lt->Destroy(d->blas);
     for (int i = 0; i < GR_N_SLOTS; i++)
         if (d->slot[i])
             cudaEventDestroy(d->slot[i]);
@@ -80,25 +81,21 @@ static void cuda_close(gr_device *base)
 
 static gr_status open_parts(gr_cuda_device *d)
 {
-    int major = 0, minor = 0;
+    int gpu = 0, cap = 0;
 
+    GR_TRY(gr_cuda_arch_cap(&cap));
+    GR_TRY(gr_cuda_gpu_arch(&gpu, d->base.index));
     GR_TRY(gr_cuda_check(cudaSetDevice(d->base.index), "cudaSetDevice"));
-    GR_TRY(gr_cuda_check(
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->base.index),
-        "compute capability"));
-    GR_TRY(gr_cuda_check(
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d->base.index),
-        "compute capability"));
     GR_TRY(gr_cuda_check(
         cudaDeviceGetAttribute(&d->n_sm, cudaDevAttrMultiProcessorCount, d->base.index),
         "multiprocessor count"));
-    d->arch = major * 10 + minor;
+    d->arch = cap > 0 && cap < gpu ? cap : gpu;
     GR_TRY(gr_cuda_check(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking),
                          "cudaStreamCreate"));
     for (int i = 0; i < GR_N_SLOTS; i++)
         GR_TRY(gr_cuda_check(cudaEventCreateWithFlags(&d->slot[i], cudaEventDisableTiming),
                              "cudaEventCreate"));
-    return gr_cuda_jit_create(&d->jit, d->arch);
+    return gr_cuda_jit_create(&d->jit, gpu, cap);
 }
 
 static gr_status cuda_open(gr_device **out, int index)
@@ -107,7 +104,7 @@ static gr_status cuda_open(gr_device **out, int index)
     int n = 0;
     gr_status st;
 
-    GR_TRY(gr_cuda_check(cudaGetDeviceCount(&n), "looking for GPUs"));
+    GR_TRY(gr_cuda_count_gpus(&n));
     if (index < 0 || index >= n)
         return gr_fail(GR_ERR_DEVICE, "there is no GPU %d: this process sees %d", index, n);
     d = gr_calloc(1, sizeof(*d));
@@ -140,10 +137,12 @@ static void cuda_describe(gr_device *base, gr_text *out)
 gr_status gr_cuda_blas(gr_cuda_device *d, struct cublasLtContext **out)
 {
     if (!d->blas) {
-        cublasStatus_t s = cublasLtCreate(&d->blas);
+        cublasStatus_t s;
 
+        GR_TRY(gr_cublaslt_load(&d->lt));
+        s = d->lt->Create(&d->blas);
         if (s != CUBLAS_STATUS_SUCCESS)
-            return gr_fail(GR_ERR_DEVICE, "cublasLtCreate: %s", cublasLtGetStatusString(s));
+            return gr_fail(GR_ERR_DEVICE, "cublasLtCreate: %s", d->lt->GetStatusString(s));
     }
     *out = d->blas;
     return GR_OK;

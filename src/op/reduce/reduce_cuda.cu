@@ -347,7 +347,7 @@ static gr_status reduce_run(const gr_launch *l)
     return o.n_parts > 1 ? launch_second(last, l->work, o, t, s) : GR_OK;
 }
 
-const gr_kernel gr_reduce_cuda[] = {
+static const gr_kernel reduce_kernels[] = {
     {
         .name = "cuda",
         .reject = NULL,
@@ -359,4 +359,9 @@ const gr_kernel gr_reduce_cuda[] = {
         .in_place = false,
     },
     {},
+};
+
+const gr_kernel_set gr_cuda_reduce[] = {
+    { "reduce", reduce_kernels },
+    { NULL, NULL },
 };

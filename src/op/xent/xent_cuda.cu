@@ -163,7 +163,7 @@ static const char *reject_options(const gr_node *n)
                                  "or weights";
 }
 
-const gr_kernel gr_softmax_xent_cuda[] = {
+static const gr_kernel softmax_xent_kernels[] = {
     {
         .name = "rows",
         .reject = reject_options,
@@ -177,7 +177,7 @@ const gr_kernel gr_softmax_xent_cuda[] = {
     {},
 };
 
-const gr_kernel gr_softmax_xent_grad_cuda[] = {
+static const gr_kernel softmax_xent_grad_kernels[] = {
     {
         .name = "elements",
         .reject = reject_options,
@@ -189,4 +189,10 @@ const gr_kernel gr_softmax_xent_grad_cuda[] = {
         .in_place = false,
     },
     {},
+};
+
+const gr_kernel_set gr_cuda_xent[] = {
+    { "softmax_xent", softmax_xent_kernels },
+    { "softmax_xent_grad", softmax_xent_grad_kernels },
+    { NULL, NULL },
 };
