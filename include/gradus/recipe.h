@@ -158,6 +158,11 @@ typedef struct gr_recipe_data {
     /* How often each training sample is drawn, as numbers above 0 that need not add up to
      * anything, for `sampler: weighted`: weights[i] of sample i. NULL: the recipe has none. */
     gr_status (*weights)(const void *user, double *weights);
+
+    /* An order of its own in place of the shuffled one: writes as many indices as there are
+     * training samples; ranks take them in turn. What it writes depends on its arguments alone.
+     * One thread at a time. Not for the samplers weighted and bucketed. NULL: shuffled. */
+    gr_status (*order)(const void *user, uint64_t seed, int64_t epoch, int64_t *index);
 } gr_recipe_data;
 
 /* ---- model ---- */

@@ -85,8 +85,16 @@ static gr_status open_weighted(const gr_trainer *t, gr_batch_cut cut, gr_order_s
     return gr_wrap(st, "--sampler weighted");
 }
 
+static gr_status list_epoch(void *arg, int64_t epoch, int64_t *index)
+{
+    const gr_trainer *t = arg;
+
+    return gr_wrap(t->recipe->data->order(t->user, (uint64_t)t->o.seed, epoch, index),
+                   "recipe '%s'", t->recipe->name);
+}
+
 /* Of training; batches that come by chance. */
-static gr_status open_sampled(const gr_trainer *t, gr_order_source **out)
+static gr_status open_sampled(gr_trainer *t, gr_order_source **out)
 {
     gr_batch_cut cut = { t->o.batch_size, t->o.drop_last };
     gr_sampler_config c = { .n_samples = t->size[GR_SPLIT_TRAIN],
@@ -94,9 +102,16 @@ static gr_status open_sampled(const gr_trainer *t, gr_order_source **out)
                             .n_ranks = t->n_ranks,
                             .seed = (uint64_t)t->o.seed,
                             .in_order = !t->o.shuffle };
+    gr_listed_config listed = { .list = list_epoch,
+                                .arg = t,
+                                .n_samples = c.n_samples,
+                                .rank = { t->rank, t->n_ranks },
+                                .cut = cut };
 
     if (t->o.sampler == GR_ORDER_WEIGHTED)
         return open_weighted(t, cut, out);
+    if (t->recipe->data->order && t->o.shuffle)
+        return gr_order_listed(out, &listed);
     return gr_order_shuffled(out, &c, cut);
 }
 
