@@ -25,7 +25,7 @@
 #include <stddef.h>
 
 #define MAX_VARIANTS 8
-#define WORK_ALIGN   256 /* asked for by cuBLASLt; the arena promises 64 */
+#define WORK_ALIGN   256 /* asked for by cuBLASLt; if the device promises less */
 #define VALUE_ALIGN  64
 
 typedef struct product {
@@ -156,27 +156,35 @@ static gr_status prefer(const gr_cublaslt *lt, cublasLtMatmulPreference_t pref,
                  "matmul preference");
 }
 
+/* Of an address, as far as it is known. Four bytes wide for the library, which asks for 256 at
+ * most. */
+static uint32_t align_of(const size_t *align, int i)
+{
+    size_t n = align ? align[i] : VALUE_ALIGN;
+
+    return n < 256 ? (uint32_t)n : 256;
+}
+
 /* What an algorithm may use: workspace, alignment of our memory, ordered sums only. */
 static gr_status set_preference(const gr_cublaslt *lt, cublasLtMatmulPreference_t pref,
-                                size_t work_limit)
+                                const gr_prepare *pr)
 {
-    uint64_t work = work_limit;
-    uint32_t align = VALUE_ALIGN;
+    uint64_t work = pr->work_limit;
     uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
-    };
+    /* Swapped, as everywhere. */
+    uint32_t a = align_of(pr->src_align, 1), b = align_of(pr->src_align, 0);
+    uint32_t out = align_of(pr->out_align, 0);
 
     GR_TRY(prefer(lt, pref, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &work, sizeof(work)));
     GR_TRY(prefer(lt, pref, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof(schemes)));
-    for (size_t i = 0; i < sizeof(aligned) / sizeof(aligned[0]); i++)
-        GR_TRY(prefer(lt, pref, aligned[i], &align, sizeof(align)));
-    return GR_OK;
+    GR_TRY(prefer(lt, pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &a, sizeof(a)));
+    GR_TRY(prefer(lt, pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &b, sizeof(b)));
+    GR_TRY(prefer(lt, pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &out, sizeof(out)));
+    return prefer(lt, pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &out, sizeof(out));
 }
 
 /* The library's guesses, best first. None at all is no failure. */
-static gr_status ask_heuristic(const product *p, size_t work_limit,
+static gr_status ask_heuristic(const product *p, const gr_prepare *pr,
                                cublasLtMatmulHeuristicResult_t *guess, int n_most, int *n_found)
 {
     cublasLtMatmulPreference_t pref = NULL;
@@ -185,7 +193,7 @@ static gr_status ask_heuristic(const product *p, size_t work_limit,
 
     *n_found = 0;
     GR_TRY(check(p->lt, p->lt->MatmulPreferenceCreate(&pref), "matmul preference"));
-    st = set_preference(p->lt, pref, work_limit);
+    st = set_preference(p->lt, pref, pr);
     if (st == GR_OK) {
         s = p->lt->MatmulAlgoGetHeuristic(p->blas, p->op, p->b, p->a, p->out, p->out, pref, n_most,
                                           guess, n_found);
@@ -326,7 +334,7 @@ static gr_status take_best(product *p, gr_prepare *pr)
     cublasLtMatmulHeuristicResult_t best;
     int n_found;
 
-    GR_TRY(ask_heuristic(p, pr->work_limit, &best, 1, &n_found));
+    GR_TRY(ask_heuristic(p, pr, &best, 1, &n_found));
     if (n_found == 0)
         return gr_decline(pr, "cuBLASLt has no algorithm for it");
     p->algo = best.algo;
@@ -387,7 +395,7 @@ gr_status gr_matmul_lt_variants(const gr_prepare *pr, gr_text *out)
         return GR_ERR_NOMEM;
     st = open_product(p, pr);
     if (st == GR_OK && !is_empty(p))
-        st = ask_heuristic(p, pr->work_limit, guess, MAX_VARIANTS, &n_found);
+        st = ask_heuristic(p, pr, guess, MAX_VARIANTS, &n_found);
     for (int i = 0; i < n_found && st == GR_OK; i++) {
         if (guess[i].state != CUBLAS_STATUS_SUCCESS)
             continue;
