@@ -14,6 +14,7 @@ extern "C" {
 /* Every family: the one list. */
 #define GR_CUDA_FAMILY_MAP(X) \
     X(collective)             \
+    X(conv)                   \
     X(gather)                 \
     X(map)                    \
     X(matmul)                 \
