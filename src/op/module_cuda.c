@@ -10,29 +10,13 @@
 #include "op/module_cuda.h"
 
 #include <cuda_runtime_api.h>
-#include <pthread.h>
 
-#define MAX_SETS 256
-
-static const gr_kernel_set *const families[] = {
-#define X(family) gr_cuda_##family,
-    GR_CUDA_FAMILY_MAP(X)
+static const gr_kernel_set kernels[] = {
+#define X(name) { #name, gr_##name##_cuda },
+    GR_CUDA_KERNELS(X)
 #undef X
+        { NULL, NULL },
 };
-
-/* All families' sets in a row, made when the module is loaded. */
-static gr_kernel_set kernels[MAX_SETS + 1];
-
-static void fill_kernels(void)
-{
-    size_t n = 0;
-
-    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++)
-        for (const gr_kernel_set *s = families[f]; s->op; s++) {
-            GR_BUG_IF(n == MAX_SETS);
-            kernels[n++] = *s;
-        }
-}
 
 static const gr_pg_factory groups[] = {
 #if GR_HAVE_NCCL
@@ -108,8 +92,5 @@ GR_API const gr_module *gr_module_get(void);
 
 GR_API const gr_module *gr_module_get(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, fill_kernels);
     return &module;
 }

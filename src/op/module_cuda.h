@@ -1,7 +1,4 @@
-/*
- * The kernels of the CUDA module, family by family. A family is a folder of src/op; it exports
- * one array, gr_cuda_<family>, with its operators and their kernels, ended by one with op NULL.
- */
+/* The kernel lists of the CUDA module, for its table (module_cuda.c): an operator is a line. */
 #ifndef GR_OP_MODULE_CUDA_H
 #define GR_OP_MODULE_CUDA_H
 
@@ -11,21 +8,33 @@
 extern "C" {
 #endif
 
-/* Every family: the one list. */
-#define GR_CUDA_FAMILY_MAP(X) \
-    X(collective)             \
-    X(conv)                   \
-    X(gather)                 \
-    X(map)                    \
-    X(matmul)                 \
-    X(reduce)                 \
-    X(shape)                  \
-    X(update)                 \
-    X(vote)                   \
-    X(xent)
+/* Every operator with CUDA kernels, by its name: the list of "map" is gr_map_cuda. */
+#define GR_CUDA_KERNELS(X) \
+    X(map)                 \
+    X(matmul)              \
+    X(conv)                \
+    X(conv_data)           \
+    X(conv_weight)         \
+    X(reduce)              \
+    X(transpose)           \
+    X(gather)              \
+    X(scatter_add)         \
+    X(softmax_xent)        \
+    X(softmax_xent_grad)   \
+    X(accumulate)          \
+    X(vote)                \
+    X(verdict)             \
+    X(grad_control)        \
+    X(count_step)          \
+    X(scale_update)        \
+    X(sgd)                 \
+    X(adamw)               \
+    X(ema)                 \
+    X(allreduce_start)     \
+    X(allreduce_finish)
 
-#define X(family) extern const gr_kernel_set gr_cuda_##family[];
-GR_CUDA_FAMILY_MAP(X)
+#define X(name) extern const gr_kernel gr_##name##_cuda[];
+GR_CUDA_KERNELS(X)
 #undef X
 
 #ifdef __cplusplus

@@ -30,7 +30,7 @@ static gr_status finish_run(const gr_launch *l)
 
 /* clang-format off */
 #define KERNELS(table, fn) \
-    static const gr_kernel table[] = { \
+    const gr_kernel table[] = { \
         { .name = "captured", .reject = capture_reject, .prepare = NULL, .workspace = NULL, \
           .run = fn, .release = NULL, .no_capture = false, .in_place = false }, \
         { .name = "host", .reject = NULL, .prepare = NULL, .workspace = NULL, \
@@ -39,11 +39,5 @@ static gr_status finish_run(const gr_launch *l)
     }
 /* clang-format on */
 
-KERNELS(allreduce_start_kernels, start_run);
-KERNELS(allreduce_finish_kernels, finish_run);
-
-const gr_kernel_set gr_cuda_collective[] = {
-    { "allreduce_start", allreduce_start_kernels },
-    { "allreduce_finish", allreduce_finish_kernels },
-    { NULL, NULL },
-};
+KERNELS(gr_allreduce_start_cuda, start_run);
+KERNELS(gr_allreduce_finish_cuda, finish_run);

@@ -206,7 +206,7 @@ static gr_status scatter_run(const gr_launch *l)
                    return launch_scatter<T>(p, out->dtype, gr_cuda_stream(l->stream)))
 }
 
-static const gr_kernel gather_kernels[] = {
+const gr_kernel gr_gather_cuda[] = {
     {
         .name = "rows",
         .reject = NULL,
@@ -220,7 +220,7 @@ static const gr_kernel gather_kernels[] = {
     {},
 };
 
-static const gr_kernel scatter_add_kernels[] = {
+const gr_kernel gr_scatter_add_cuda[] = {
     {
         .name = "ordered",
         .reject = NULL,
@@ -232,10 +232,4 @@ static const gr_kernel scatter_add_kernels[] = {
         .in_place = false,
     },
     {},
-};
-
-const gr_kernel_set gr_cuda_gather[] = {
-    { "gather", gather_kernels },
-    { "scatter_add", scatter_add_kernels },
-    { NULL, NULL },
 };

@@ -399,7 +399,7 @@ static gr_status map_run(const gr_launch *l)
         "map launch");
 }
 
-static const gr_kernel map_kernels[] = {
+const gr_kernel gr_map_cuda[] = {
     {
         .name = "nvrtc",
         .reject = NULL,
@@ -411,9 +411,4 @@ static const gr_kernel map_kernels[] = {
         .in_place = false,
     },
     {},
-};
-
-const gr_kernel_set gr_cuda_map[] = {
-    { "map", map_kernels },
-    { NULL, NULL },
 };

@@ -50,7 +50,7 @@ static gr_status plain_run(const gr_launch *l)
                           gr_cuda_stream(l->stream), matmul_plain, p);
 }
 
-static const gr_kernel kernels[] = {
+const gr_kernel gr_matmul_cuda[] = {
     {
         .name = "cublaslt",
         .reject = gr_matmul_lt_reject,
@@ -74,5 +74,3 @@ static const gr_kernel kernels[] = {
     },
     {},
 };
-
-const gr_kernel_set gr_cuda_matmul[] = { { "matmul", kernels }, { NULL, NULL } };

@@ -347,7 +347,7 @@ static gr_status reduce_run(const gr_launch *l)
     return o.n_parts > 1 ? launch_second(last, l->work, o, t, s) : GR_OK;
 }
 
-static const gr_kernel reduce_kernels[] = {
+const gr_kernel gr_reduce_cuda[] = {
     {
         .name = "cuda",
         .reject = NULL,
@@ -359,9 +359,4 @@ static const gr_kernel reduce_kernels[] = {
         .in_place = false,
     },
     {},
-};
-
-const gr_kernel_set gr_cuda_reduce[] = {
-    { "reduce", reduce_kernels },
-    { NULL, NULL },
 };

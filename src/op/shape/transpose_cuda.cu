@@ -151,7 +151,7 @@ static gr_status transpose_run(const gr_launch *l)
                   return launch<T>(l->out[0], l->src[0], o, s))
 }
 
-static const gr_kernel transpose_kernels[] = {
+const gr_kernel gr_transpose_cuda[] = {
     {
         .name = "tiles",
         .reject = NULL,
@@ -163,9 +163,4 @@ static const gr_kernel transpose_kernels[] = {
         .in_place = false,
     },
     {},
-};
-
-const gr_kernel_set gr_cuda_shape[] = {
-    { "transpose", transpose_kernels },
-    { NULL, NULL },
 };

@@ -522,28 +522,17 @@ static gr_status ema_run(const gr_launch *l)
 
 /* clang-format off */
 #define KERNELS(table, work, fn) \
-    static const gr_kernel table[] = { \
+    const gr_kernel table[] = { \
         { .name = "cuda", .reject = NULL, .prepare = NULL, .workspace = work, .run = fn, \
           .release = NULL, .no_capture = false, .in_place = false }, \
         {}, \
     }
 /* clang-format on */
 
-KERNELS(accumulate_kernels, NULL, accumulate_run);
-KERNELS(grad_control_kernels, control_workspace, control_run);
-KERNELS(count_step_kernels, NULL, count_run);
-KERNELS(scale_update_kernels, NULL, scale_run);
-KERNELS(sgd_kernels, NULL, sgd_run);
-KERNELS(adamw_kernels, NULL, adamw_run);
-KERNELS(ema_kernels, NULL, ema_run);
-
-const gr_kernel_set gr_cuda_update[] = {
-    { "accumulate", accumulate_kernels },
-    { "grad_control", grad_control_kernels },
-    { "count_step", count_step_kernels },
-    { "scale_update", scale_update_kernels },
-    { "sgd", sgd_kernels },
-    { "adamw", adamw_kernels },
-    { "ema", ema_kernels },
-    { NULL, NULL },
-};
+KERNELS(gr_accumulate_cuda, NULL, accumulate_run);
+KERNELS(gr_grad_control_cuda, control_workspace, control_run);
+KERNELS(gr_count_step_cuda, NULL, count_run);
+KERNELS(gr_scale_update_cuda, NULL, scale_run);
+KERNELS(gr_sgd_cuda, NULL, sgd_run);
+KERNELS(gr_adamw_cuda, NULL, adamw_run);
+KERNELS(gr_ema_cuda, NULL, ema_run);

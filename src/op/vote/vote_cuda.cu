@@ -61,18 +61,12 @@ static gr_status verdict_run(const gr_launch *l)
 
 /* clang-format off */
 #define KERNELS(table, fn) \
-    static const gr_kernel table[] = { \
+    const gr_kernel table[] = { \
         { .name = "cuda", .reject = NULL, .prepare = NULL, .workspace = NULL, .run = fn, \
           .release = NULL, .no_capture = false, .in_place = false }, \
         {}, \
     }
 /* clang-format on */
 
-KERNELS(vote_kernels, vote_run);
-KERNELS(verdict_kernels, verdict_run);
-
-const gr_kernel_set gr_cuda_vote[] = {
-    { "vote", vote_kernels },
-    { "verdict", verdict_kernels },
-    { NULL, NULL },
-};
+KERNELS(gr_vote_cuda, vote_run);
+KERNELS(gr_verdict_cuda, verdict_run);

@@ -163,7 +163,7 @@ static const char *reject_options(const gr_node *n)
                                  "or weights";
 }
 
-static const gr_kernel softmax_xent_kernels[] = {
+const gr_kernel gr_softmax_xent_cuda[] = {
     {
         .name = "rows",
         .reject = reject_options,
@@ -177,7 +177,7 @@ static const gr_kernel softmax_xent_kernels[] = {
     {},
 };
 
-static const gr_kernel softmax_xent_grad_kernels[] = {
+const gr_kernel gr_softmax_xent_grad_cuda[] = {
     {
         .name = "elements",
         .reject = reject_options,
@@ -189,10 +189,4 @@ static const gr_kernel softmax_xent_grad_kernels[] = {
         .in_place = false,
     },
     {},
-};
-
-const gr_kernel_set gr_cuda_xent[] = {
-    { "softmax_xent", softmax_xent_kernels },
-    { "softmax_xent_grad", softmax_xent_grad_kernels },
-    { NULL, NULL },
 };

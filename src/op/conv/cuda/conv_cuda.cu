@@ -59,27 +59,20 @@ static const char *tiles_reject(const gr_node *n)
         .run = (runs), .release = NULL, .no_capture = false, .in_place = false,            \
     }
 
-static const gr_kernel conv_kernels[] = {
+const gr_kernel gr_conv_cuda[] = {
     KERNEL("tiles", tiles_reject, gr_conv_tiles_workspace, gr_conv_tiles_run),
     KERNEL("each", NULL, NULL, gr_conv_each_run),
     {},
 };
 
-static const gr_kernel conv_data_kernels[] = {
+const gr_kernel gr_conv_data_cuda[] = {
     KERNEL("tiles", tiles_reject, gr_conv_tiles_workspace, gr_conv_data_tiles_run),
     KERNEL("each", NULL, NULL, gr_conv_data_each_run),
     {},
 };
 
-static const gr_kernel conv_weight_kernels[] = {
+const gr_kernel gr_conv_weight_cuda[] = {
     KERNEL("tiles", tiles_reject, gr_conv_weight_tiles_workspace, gr_conv_weight_tiles_run),
     KERNEL("each", NULL, gr_conv_weight_each_workspace, gr_conv_weight_each_run),
     {},
-};
-
-const gr_kernel_set gr_cuda_conv[] = {
-    { "conv", conv_kernels },
-    { "conv_data", conv_data_kernels },
-    { "conv_weight", conv_weight_kernels },
-    { NULL, NULL },
 };
