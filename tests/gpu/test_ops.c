@@ -11,7 +11,7 @@
 
 static const driver_family *const families[] = {
     &driver_map,  &driver_matmul, &driver_reduce,   &driver_shape, &driver_gather,
-    &driver_xent, &driver_update, &driver_epilogue, &driver_vote,
+    &driver_xent, &driver_update, &driver_epilogue, &driver_vote,  &driver_attention,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
@@ -56,8 +56,6 @@ static const char *const cpu_only[] = {
     "channel_map",
     "assign",
     "hold",
-    "attention",
-    "attention_grad",
     "rotary",
     "many_updates",
     /* sync batch norm, global losses, 16-bit wires, cut-up and common state */
