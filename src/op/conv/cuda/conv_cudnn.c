@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define MAX_VARIANTS 8
+#define MAX_TRIES    16
 #define WORK_ALIGN   256 /* asked for by cuDNN; the arena promises 64 */
 #define VALUE_ALIGN  16
 
@@ -178,7 +179,7 @@ static gr_status take_first(conv_plan *p, gr_prepare *pr)
     const gr_dnn_rules rules = rules_of(p);
     const int mark = p->dnn.n_made;
     gr_text names = GR_TEXT_INIT;
-    int n = gr_dnn_configs(&p->dnn, p->graph, &rules, &names, GR_DNN_CONFIGS);
+    int n = gr_dnn_configs(&p->dnn, p->graph, &rules, &names, MAX_TRIES);
     bool taken = false;
     char name[512];
 

@@ -121,20 +121,26 @@ static const char *refusal(const gr_dnn *d, gr_dnn_desc engine, const gr_dnn_rul
     return NULL;
 }
 
-#define MAX_KNOBS CUDNN_KNOB_TYPE_COUNTS
+#define MAX_KNOBS   CUDNN_KNOB_TYPE_COUNTS
+#define MAX_CONFIGS 64
 
 /* " k2=20 k14=3": type and value of each. */
 static void name_knobs(gr_dnn *d, gr_dnn_desc config, gr_text *out)
 {
     gr_dnn_desc knob[MAX_KNOBS];
-    int n = 0;
-    int64_t found;
+    int64_t n = 0, n_most = 0, found;
 
-    while (n < MAX_KNOBS && d->fn->BackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
-                                                           &knob[n]) == CUDNN_STATUS_SUCCESS)
+    if (d->fn->BackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &n_most,
+                                   NULL) != CUDNN_STATUS_SUCCESS)
+        n_most = MAX_KNOBS;
+    while (n < n_most && n < MAX_KNOBS &&
+           d->fn->BackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[n]) ==
+               CUDNN_STATUS_SUCCESS)
         n++;
-    found =
-        get(d, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, knob);
+    found = n > 0 ? get(d, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                        n, knob)
+                  : 0;
     for (int64_t i = 0; i < found; i++) {
         cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
         int64_t value = 0;
@@ -177,7 +183,7 @@ static bool add_config(gr_dnn *d, gr_dnn_desc config, const gr_dnn_rules *rules,
 static int ask(gr_dnn *d, gr_dnn_desc graph, cudnnBackendHeurMode_t mode, const gr_dnn_rules *rules,
                gr_text *names, int n_most)
 {
-    gr_dnn_desc config[GR_DNN_CONFIGS];
+    gr_dnn_desc config[MAX_CONFIGS];
     int mark = d->n_made, n = 0, n_added = 0;
     int64_t found = 0;
     gr_dnn_desc h = gr_dnn_make(d, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -186,7 +192,7 @@ static int ask(gr_dnn *d, gr_dnn_desc graph, cudnnBackendHeurMode_t mode, const 
     gr_dnn_set(d, h, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     gr_dnn_finish(d, h, "no heuristic for it");
     if (!d->is_bad) {
-        while (n < GR_DNN_CONFIGS &&
+        while (n < MAX_CONFIGS &&
                d->fn->BackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &config[n]) ==
                    CUDNN_STATUS_SUCCESS)
             n++;

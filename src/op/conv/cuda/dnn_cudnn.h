@@ -40,8 +40,6 @@ typedef struct gr_dnn_rules {
     bool true_f32; /* no tensor cores, which round f32 to TF32 */
 } gr_dnn_rules;
 
-#define GR_DNN_CONFIGS 64
-
 /* Engines for the finished graph, with knobs, best guess first, those that the rules exclude left
  * out; each a name "engine=34 k2=20 k14=3" that the next process understands. */
 int gr_dnn_configs(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, gr_text *names,
