@@ -92,8 +92,9 @@ typedef struct gr_step_config {
                                all ranks; 0: never */
     bool tune;              /* kernels of products and the like, and their libraries' algorithms,
                                are chosen by measuring, by all ranks together, at the first
-                               training plan, in the memory of the step. Results may differ in
-                               last bits from one run to the next */
+                               training plan, in the memory of the step; until then a plan counts
+                               32 MiB of workspace for an algorithm that may want it. Results may
+                               differ in last bits from one run to the next */
     const char *choices;    /* what gr_step_choices() gave for an earlier run: taken instead of
                                measuring, so that a resumed run repeats its bits; or NULL */
     int zero;     /* state is cut up between ranks (ZeRO), on the CPU. 0: every rank has all of it;
@@ -119,6 +120,9 @@ typedef struct gr_step_config {
                                      too, in place of `trace`; one called "train" is `trace` where
                                      that is NULL */
     int n_traces;
+    int64_t max_batch; /* where the batches of a step may differ in size from rank to rank: samples
+                          of the largest there is, so that no two samples get the same random
+                          numbers; 0: all are as large as this rank's */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
@@ -126,7 +130,7 @@ typedef struct gr_step_config {
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
             0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
             GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false, GR_F32, GR_LOSS_LOCAL, false,  \
-            NULL, 0                                                                              \
+            NULL, 0, 0                                                                           \
     }
 
 /* Opens the device. The trace runs at the first plan. GR_ERR_ARG names the setting that makes no

@@ -1,4 +1,4 @@
-/* Every kernel list and group of the CUDA module, for its table (module_cuda.cu). */
+/* The kernel lists of the CUDA module, for its table (module_cuda.c): an operator is a line. */
 #ifndef GR_OP_MODULE_CUDA_H
 #define GR_OP_MODULE_CUDA_H
 
@@ -8,11 +8,34 @@
 extern "C" {
 #endif
 
-extern const gr_kernel gr_map_cuda[], gr_matmul_cuda[], gr_reduce_cuda[], gr_transpose_cuda[],
-    gr_gather_cuda[], gr_scatter_add_cuda[], gr_softmax_xent_cuda[], gr_softmax_xent_grad_cuda[],
-    gr_accumulate_cuda[], gr_grad_control_cuda[], gr_count_step_cuda[], gr_scale_update_cuda[],
-    gr_sgd_cuda[], gr_adamw_cuda[], gr_ema_cuda[], gr_allreduce_start_cuda[],
-    gr_allreduce_finish_cuda[], gr_vote_cuda[], gr_verdict_cuda[];
+/* Every operator with CUDA kernels, by its name: the list of "map" is gr_map_cuda. */
+#define GR_CUDA_KERNELS(X) \
+    X(map)                 \
+    X(matmul)              \
+    X(conv)                \
+    X(conv_data)           \
+    X(conv_weight)         \
+    X(reduce)              \
+    X(transpose)           \
+    X(gather)              \
+    X(scatter_add)         \
+    X(softmax_xent)        \
+    X(softmax_xent_grad)   \
+    X(accumulate)          \
+    X(vote)                \
+    X(verdict)             \
+    X(grad_control)        \
+    X(count_step)          \
+    X(scale_update)        \
+    X(sgd)                 \
+    X(adamw)               \
+    X(ema)                 \
+    X(allreduce_start)     \
+    X(allreduce_finish)
+
+#define X(name) extern const gr_kernel gr_##name##_cuda[];
+GR_CUDA_KERNELS(X)
+#undef X
 
 #ifdef __cplusplus
 }

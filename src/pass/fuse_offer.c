@@ -6,6 +6,7 @@
  *                   ─►  %6 = matmul(%0, %1, %3) then add(r0, r1) relu(r2)
  *   kept            the same where others read %4, too: two results, %4 among them
  *   reduced         %7 = reduce(%6) sum over 0    ─►  a further result of the node of %6
+ *                   %7, %8, %9 = batch_stats(%6)  ─►  two of them, and the count a constant
  *   on load         %2 = map(%0) relu(r0)   %4 = matmul(%2, %1)   ─►  matmul(%0, %1) load 0 ..
  *
  * (1) A map is of the result's (or source's) shape, computed in f32, of the same phase, and
@@ -21,6 +22,7 @@
 #include "graph/op.h"
 #include "op/fusion.h"
 #include "op/map/program.h"
+#include "op/norm/norm.h"
 #include "op/reduce/reduce.h"
 #include "pass/fuse.h"
 
@@ -189,10 +191,10 @@ static bool is_before(const gr_graph *g, const gr_node *p, const gr_node *c, con
 
 /* ---- taking ---- */
 
-/* p becomes what was offered; `more` is the value that its last new result takes over. */
-static gr_status take_in_place(gr_fuser *f, offer *o, gr_node *p, gr_value *more)
+/* p becomes what was offered; the n_more values from `more` on are its last ends from now on. */
+static gr_status take_in_place(gr_fuser *f, offer *o, gr_node *p, gr_value *more, int n_more)
 {
-    int n_old = p->n_out;
+    int n_old = p->n_out, n_ends = o->f->n_ends;
     gr_value *out = gr_arena_array(f->g->arena, (size_t)o->node.n_out, sizeof(*out));
     gr_value *old = p->out;
 
@@ -207,10 +209,10 @@ static gr_status take_in_place(gr_fuser *f, offer *o, gr_node *p, gr_value *more
     p->n_out = o->node.n_out;
     for (int i = 0; i < p->n_out; i++)
         out[i] = (gr_value){ .node = p, .index = i };
-    for (int i = 0; i < n_old; i++) /* ends grow: what follows them moves up */
-        gr_graph_move_value(f->g, &old[i], &out[i < o->f->n_ends - 1 || !more ? i : i + 1]);
-    if (more)
-        gr_graph_move_value(f->g, more, &out[o->f->n_ends - 1]);
+    for (int i = 0; i < n_old; i++) /* what follows the ends moves up */
+        gr_graph_move_value(f->g, &old[i], &out[i < n_ends - n_more ? i : i + n_more]);
+    for (int i = 0; i < n_more; i++)
+        gr_graph_move_value(f->g, &more[i], &out[n_ends - n_more + i]);
     gr_fuse_count(f, p, 1);
     return GR_OK;
 }
@@ -231,7 +233,7 @@ static void take_over(gr_fuser *f, const offer *o, const gr_node *p, gr_node *c)
 static void drop(gr_fuser *f, gr_node *n)
 {
     gr_fuse_count(f, n, -1);
-    n->n_src = 0; /* dead: pruned at the end */
+    n->n_src = 0; /* what it gave is another node's now: pruned at the end */
 }
 
 /* ---- on the result ---- */
@@ -260,13 +262,38 @@ static gr_status offer_end(gr_fuser *f, const gr_kernel_set *sets, gr_node *p, g
     *taken = is_taken(&o, sets, p);
     if (!*taken)
         return GR_OK;
-    if (!alone)
-        return take_in_place(f, &o, p, &c->out[0]);
-    take_over(f, &o, p, c);
+    if (alone) {
+        take_over(f, &o, p, c);
+        return GR_OK;
+    }
+    GR_TRY(take_in_place(f, &o, p, &c->out[0], 1));
+    drop(f, c);
     return GR_OK;
 }
 
 /* ---- reduced ---- */
+
+/* Whether n_more of p's elementwise result `index` can be reduced in it, for the node c. */
+static bool may_reduce(const gr_node *p, const gr_node *c, int index, int n_more)
+{
+    const gr_fusion *f = p->fusion;
+
+    if (c->out[0].dtype != GR_F32 || p->phase != c->phase || c->n_after > 0 ||
+        !gr_fuse_may_meet(p, c))
+        return false;
+    if (!f)
+        return index == 0;
+    return f->n_ends + n_more <= GR_FUSION_MAX_ENDS && index < f->n_ends &&
+           f->ends[index].fate == GR_FATE_STORE;
+}
+
+static void add_end(offer *o, gr_fate fate, int index, unsigned axes, bool keep)
+{
+    o->f->ends[o->f->n_ends++] = (gr_fused_end){
+        .fate = fate, .reg = o->f->ends[index].reg, .axes = axes, .keep = keep, .dtype = GR_F32
+    };
+    o->node.n_out++;
+}
 
 static gr_status offer_sum(gr_fuser *f, const gr_kernel_set *sets, gr_node *p, gr_node *c,
                            bool *taken)
@@ -275,24 +302,57 @@ static gr_status offer_sum(gr_fuser *f, const gr_kernel_set *sets, gr_node *p, g
     int index = c->src[0]->index;
     offer o;
 
-    if (at->fn == GR_MAX || c->out[0].dtype != GR_F32 || p->phase != c->phase || c->n_after > 0 ||
-        !gr_fuse_may_meet(p, c))
-        return GR_OK;
-    if (p->fusion && (p->fusion->n_ends == GR_FUSION_MAX_ENDS || index >= p->fusion->n_ends ||
-                      p->fusion->ends[index].fate != GR_FATE_STORE))
-        return GR_OK;
-    if (!p->fusion && index != 0)
+    if (at->fn == GR_MAX || !may_reduce(p, c, index, 1))
         return GR_OK;
     GR_TRY(offer_init(&o, f->g, p));
-    o.f->ends[o.f->n_ends++] =
-        (gr_fused_end){ .fate = at->fn == GR_MEAN ? GR_FATE_MEAN : GR_FATE_SUM,
-                        .reg = o.f->ends[index].reg,
-                        .axes = at->axes,
-                        .keep = at->keep,
-                        .dtype = GR_F32 };
-    o.node.n_out++;
+    add_end(&o, at->fn == GR_MEAN ? GR_FATE_MEAN : GR_FATE_SUM, index, at->axes, at->keep);
     *taken = is_taken(&o, sets, p);
-    return *taken ? take_in_place(f, &o, p, &c->out[0]) : GR_OK;
+    if (!*taken)
+        return GR_OK;
+    GR_TRY(take_in_place(f, &o, p, &c->out[0], 1));
+    drop(f, c);
+    return GR_OK;
+}
+
+/* What is left of batch statistics, their count, is a constant. */
+static gr_status turn_into_count(gr_fuser *f, gr_node *c, int64_t count)
+{
+    gr_program *p = gr_arena_new(f->g->arena, gr_program);
+
+    if (!p)
+        return GR_ERR_NOMEM;
+    drop(f, c);
+    *p = (gr_program){ .shape = GR_SCALAR, .dtype = GR_F32, .n_instr = 1 };
+    p->instr[0] = (gr_instr){ .fn = GR_FN_CONST, .reg = { -1, -1, -1 }, .k = (double)count };
+    c->op = &gr_op_map;
+    c->attr = p;
+    c->n_out = 1;
+    gr_graph_move_value(f->g, &c->out[2], &c->out[0]);
+    return GR_OK;
+}
+
+static gr_status offer_stats(gr_fuser *f, const gr_kernel_set *sets, gr_node *p, gr_node *c,
+                             bool *taken)
+{
+    const gr_channel_attr *at = (const gr_channel_attr *)c->attr;
+    const gr_shape *s = &c->src[0]->shape;
+    unsigned axes = (1u << (s->n_dims - 1)) - (at->per_sample ? 2 : 1);
+    int64_t count = 1;
+    int index = c->src[0]->index;
+    offer o;
+
+    if (axes == 0 || !may_reduce(p, c, index, 2))
+        return GR_OK;
+    GR_TRY(offer_init(&o, f->g, p));
+    add_end(&o, GR_FATE_MEAN, index, axes, false);
+    add_end(&o, GR_FATE_M2, index, axes, false);
+    *taken = is_taken(&o, sets, p);
+    if (!*taken)
+        return GR_OK;
+    for (int d = 0; d < s->n_dims; d++)
+        count *= axes >> d & 1 ? s->dim[d] : 1;
+    GR_TRY(take_in_place(f, &o, p, &c->out[0], 2));
+    return turn_into_count(f, c, count);
 }
 
 /* ---- on load ---- */
@@ -318,7 +378,7 @@ static gr_status offer_load(gr_fuser *f, const gr_kernel_set *sets, gr_node *p, 
     o.node.src[s] = c->src[beside];
     if (!is_taken(&o, sets, p))
         return GR_OK;
-    GR_TRY(take_in_place(f, &o, p, NULL));
+    GR_TRY(take_in_place(f, &o, p, NULL, 0));
     drop(f, c);
     return GR_OK;
 }
@@ -335,7 +395,14 @@ static gr_status offer_to_source(gr_fuser *f, const gr_kernel_set *sets, gr_node
         return GR_OK;
     if (c->op == &gr_op_reduce)
         return offer_sum(f, sets, p, c, taken);
+    if (c->op == &gr_op_batch_stats)
+        return offer_stats(f, sets, p, c, taken);
     return c->src[s]->index == 0 ? offer_end(f, sets, p, c, taken) : GR_OK;
+}
+
+static bool may_be_offered(const gr_node *c)
+{
+    return gr_fuse_is_map(c) || c->op == &gr_op_reduce || c->op == &gr_op_batch_stats;
 }
 
 gr_status gr_fuse_offer(gr_fuser *f, const gr_kernel_set *sets)
@@ -346,11 +413,8 @@ gr_status gr_fuse_offer(gr_fuser *f, const gr_kernel_set *sets)
         gr_node *c = g->nodes[i];
         bool taken = false;
 
-        for (int s = 0; (gr_fuse_is_map(c) || c->op == &gr_op_reduce) && s < c->n_src && !taken;
-             s++)
+        for (int s = 0; may_be_offered(c) && s < c->n_src && !taken; s++)
             GR_TRY(offer_to_source(f, sets, c, s, &taken));
-        if (taken && !c->fusion)
-            drop(f, c); /* its result belongs to another node now */
     }
     GR_TRY(gr_graph_prune(g)); /* what was taken over reads nothing any more */
     for (int i = 0; i < g->n_nodes; i++) {

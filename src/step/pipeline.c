@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "op/assign/assign.h"
+#include "op/loss/terms.h"
 #include "op/map/program.h"
 #include "op/norm/norm.h"
 #include "op/update/many.h"
@@ -77,8 +78,10 @@ static gr_status trace(build *b)
     if (b->g->frozen_depth > 0)
         return gr_fail(GR_ERR_ARG, "%s: the frozen part that begins here was not ended",
                        b->g->frozen_site);
+    GR_TRY(gr_terms_close(b->g));
     if (trains(b) && !b->g->loss)
-        return gr_fail(GR_ERR_ARG, "the training trace did not call gr_loss()");
+        return gr_fail(GR_ERR_ARG, "the training trace has no loss: it calls neither gr_loss() nor "
+                                   "gr_loss_add() with a weight above 0");
     if (!trains(b))
         return GR_OK;
     b->s->n_frozen = b->g->n_frozen;
@@ -182,20 +185,20 @@ static bool syncs_norm(const build *b)
 
 static gr_status sync_norm(build *b)
 {
-    gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+    gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes, b->s->vars->align);
     return gr_pass_sync_norm(b->g, &b->s->meetings, b->s->arena, b->s->group);
 }
 
 static gr_status sync_counts(build *b)
 {
-    gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+    gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes, b->s->vars->align);
     return gr_pass_sync_counts(b->g, &b->s->meetings, b->s->arena, b->s->group);
 }
 
 static gr_status accumulate(build *b)
 {
     if (b->g->loss_count) {
-        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes, b->s->vars->align);
         GR_TRY(gr_pass_count(b->g, &b->s->meetings, b->s->arena, b->s->group, updates(b)));
     }
     return gr_pass_accumulate(b->g, &b->s->buckets);
@@ -227,7 +230,7 @@ static bool watches(const build *b)
 static gr_status vote(build *b)
 {
     if (gr_pg_size(b->s->group) > 1)
-        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes, b->s->vars->align);
     return gr_pass_vote(b->g, &b->s->meetings, b->s->arena, b->s->group, updates(b));
 }
 
@@ -489,6 +492,8 @@ static gr_status build_graph(build *b, const gr_named *feeds, int n_feeds)
     gr_status st = GR_OK;
 
     GR_TRY(gr_graph_create(&b->g, b->s->vars, gr_role_trains(b->role), feeds, n_feeds));
+    if (is_global(b))
+        b->g->sum_ranks = accumulates(b) ? -1 : gr_pg_size(b->s->group);
     b->g->sync_norm = b->s->c.sync_bn && trains(b) && gr_pg_size(b->s->group) > 1;
     for (int i = 0; i < N_PASSES && st == GR_OK; i++)
         st = run_pass(b, &passes[i]);

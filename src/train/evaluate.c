@@ -1,8 +1,8 @@
 /*
  * Evaluation: every sample of a split once, on all ranks together. Rank r takes samples r,
- * r + W, r + 2W, ...; nothing is padded. Counts and the loss are summed in double, in rank
- * order, and a metric is made of the sums: never a mean of batch means. A recipe whose loss is
- * no mean over samples makes it from its counts, too.
+ * r + W, r + 2W, ..., or of samples that differ in length batches r, r + W, ... by rising size;
+ * no sample comes twice. Counts are summed in double, in rank order, and a metric is made of the
+ * sums: never a mean of batch means. So is the loss, where the trace gives its terms (parts.h).
  *
  * A validation may take longer than a launcher waits after its SIGTERM, so the ranks agree now and
  * then whether to go on. They meet after as many batches as take them about half a second, which
@@ -13,11 +13,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/nan.h"
+#include "step/inspect.h"
 
 #include <string.h>
 
 /* Sums behind the recipe's counts. */
-enum { SUM_LOSS, SUM_SAMPLES, N_EXTRA };
+enum { SUM_LOSS, SUM_LOSSES, SUM_SAMPLES, N_EXTRA };
 
 #define SHORT_MS 250 /* between two meetings: batches are doubled below, and halved above */
 #define LONG_MS  1000
@@ -34,28 +35,58 @@ int64_t gr_eval_count(int64_t n, int rank, int n_ranks)
     return n <= rank ? 0 : (n - rank - 1) / n_ranks + 1;
 }
 
+typedef struct room {
+    gr_trainer *t;
+    gr_split split;
+    size_t *most; /* of each output: bytes of a batch */
+} room;
+
+static gr_status add_room(void *arg, int64_t n, int k)
+{
+    const room *r = arg;
+    const gr_sizes *sizes;
+
+    GR_TRY(gr_trainer_sizes(r->t, r->split, &sizes));
+    for (int i = 0; i < r->t->view.n_outputs; i++) {
+        size_t bytes = (size_t)n * gr_field_bytes(&r->t->view.outputs[i], gr_feed_size(sizes, k));
+
+        r->most[i] = bytes > r->most[i] ? bytes : r->most[i];
+    }
+    return GR_OK;
+}
+
+/* Of the largest batch that the task evaluates. */
+static gr_status make_outputs(gr_trainer *t, size_t *most)
+{
+    static const gr_split splits[] = { GR_SPLIT_VALID, GR_SPLIT_TEST, GR_SPLIT_PREDICT };
+    room r = { t, splits[t->task], most }; /* as gr_task counts */
+
+    GR_TRY(gr_trainer_shapes(t, r.split, add_room, &r));
+    for (int i = 0; i < t->view.n_outputs; i++) {
+        t->eval.outputs[i] = gr_calloc(most[i] + 1, 1);
+        if (!t->eval.outputs[i])
+            return GR_ERR_NOMEM;
+    }
+    return GR_OK;
+}
+
 gr_status gr_trainer_open_eval(gr_trainer *t)
 {
     gr_eval_memory *m = &t->eval;
+    size_t *most;
+    gr_status st;
 
-    for (int split = GR_SPLIT_VALID; split < GR_N_SPLITS; split++) {
-        int64_t n = gr_trainer_batch_size(t, (gr_split)split);
-
-        m->max_batch = n > m->max_batch ? n : m->max_batch;
-    }
     m->outputs = gr_calloc((size_t)t->view.n_outputs + 1, sizeof(*m->outputs));
     m->feeds = gr_calloc((size_t)t->view.n_feeds + 1, sizeof(*m->feeds));
     t->scores.values = gr_calloc((size_t)t->view.n_metrics + 1, sizeof(*t->scores.values));
     if (!m->outputs || !m->feeds || !t->scores.values)
         return GR_ERR_NOMEM;
-    for (int i = 0; i < t->view.n_outputs; i++) {
-        const gr_field *f = &t->view.outputs[i];
-
-        m->outputs[i] = gr_calloc((size_t)m->max_batch * (size_t)gr_shape_count(&f->shape),
-                                  gr_dtype_bytes(f->dtype));
-        if (!m->outputs[i])
-            return GR_ERR_NOMEM;
-    }
+    most = gr_calloc((size_t)t->view.n_outputs + 1, sizeof(*most));
+    if (!most)
+        return GR_ERR_NOMEM;
+    st = make_outputs(t, most);
+    gr_free(most);
+    GR_TRY(st);
     m->counts = gr_calloc((size_t)t->view.n_counts + N_EXTRA, sizeof(*m->counts));
     return m->counts ? GR_OK : GR_ERR_NOMEM;
 }
@@ -67,6 +98,8 @@ void gr_trainer_close_eval(gr_trainer *t)
     gr_free(t->eval.outputs);
     gr_free(t->eval.feeds);
     gr_free(t->eval.counts);
+    gr_parts_fini(&t->eval.parts);
+    gr_parts_fini(&t->parts);
     gr_free(t->scores.values);
     t->scores.values = NULL;
     t->eval = (gr_eval_memory){ 0 };
@@ -77,11 +110,12 @@ static gr_status run_batch(gr_trainer *t, const gr_loaded *b, gr_eval *e)
 {
     const gr_feed *f = &t->feeds[e->split];
 
+    e->padded = gr_feed_size(f->from.sizes, b->size);
     GR_TRY(gr_step_eval(t->step, f->feeds, t->view.n_feeds));
     for (int i = 0; i < t->view.n_outputs; i++) {
         const gr_field *field = &t->view.outputs[i];
-        gr_vec rows = { t->eval.outputs[i], (size_t)(b->n * gr_shape_count(&field->shape)),
-                        field->dtype };
+        gr_shape shape = gr_field_shape(field, e->padded);
+        gr_vec rows = { t->eval.outputs[i], (size_t)(b->n * gr_shape_count(&shape)), field->dtype };
 
         GR_TRY(gr_step_read(t->step, field->name, rows));
     }
@@ -99,10 +133,13 @@ static gr_status score_batch(gr_trainer *t, const gr_eval *e)
     double *extra = t->eval.counts + t->view.n_counts;
     float loss;
 
-    t->recipe->evaluation->score(t->user, e, t->eval.counts);
+    if (t->recipe->evaluation->score)
+        t->recipe->evaluation->score(t->user, e, t->eval.counts);
     extra[SUM_SAMPLES] += (double)e->n;
-    if (t->recipe->evaluation->loss) /* from the counts, at the end */
+    GR_TRY(gr_parts_take_rows(&t->eval.parts, t->step, t->arena, e->n));
+    if (!gr_step_has_output(t->step, "loss")) /* it is made of its parts, or there is none */
         return GR_OK;
+    extra[SUM_LOSSES] += (double)e->n;
     GR_TRY(gr_step_read(t->step, "loss", (gr_vec){ &loss, 1, GR_F32 }));
     extra[SUM_LOSS] += (double)loss * (double)e->n;
     return GR_OK;
@@ -110,14 +147,11 @@ static gr_status score_batch(gr_trainer *t, const gr_eval *e)
 
 static meeting first_meeting(const gr_trainer *t, gr_split split)
 {
-    int64_t batch = gr_trainer_batch_size(t, split);
-    /* The last rank has the fewest samples. */
-    int64_t n = gr_eval_count(t->size[split], t->n_ranks - 1, t->n_ranks);
     bool meets = t->heeds_stops && split == GR_SPLIT_VALID;
 
     return (meeting){ .every = 1,
                       .next = meets ? 1 : 0,
-                      .fewest = (n + batch - 1) / batch,
+                      .fewest = t->feeds[split].order->fewest,
                       .at_ms = gr_now_ns() / 1000000 };
 }
 
@@ -143,9 +177,10 @@ static gr_status run_split(gr_trainer *t, gr_split split, gr_prediction *out)
 {
     gr_feed *f = &t->feeds[split];
     const gr_loaded *b;
-    meeting m = first_meeting(t, split);
+    meeting m;
 
     GR_TRY(gr_trainer_open_feed(t, split));
+    m = first_meeting(t, split);
     GR_TRY(gr_loader_seek(f->loader, 0, 0));
     for (int64_t n_done = 1;; n_done++) {
         gr_eval e = { .split = split };
@@ -169,7 +204,7 @@ gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction 
     double n;
 
     GR_TRY(gr_wrap(run_split(t, split, out), "prediction"));
-    n = (double)(gr_eval_count(t->size[split], t->rank, t->n_ranks) - t->feeds[split].n_bad);
+    n = (double)(t->feeds[split].order->n_samples - t->feeds[split].n_bad);
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &n, 1, GR_F64 }, GR_REDUCE_SUM));
     *n_samples = (int64_t)n;
     return GR_OK;
@@ -179,7 +214,9 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
 {
     size_t n_sums = (size_t)t->view.n_counts + N_EXTRA;
     double *sums = t->eval.counts, *extra = sums + t->view.n_counts;
+    gr_parts *parts = &t->eval.parts;
 
+    gr_parts_clear(parts);
     memset(sums, 0, n_sums * sizeof(*sums));
     if (split == GR_SPLIT_VALID) /* ranks that train have each their own running statistics */
         GR_TRY(gr_step_sync_buffers(t->step));
@@ -189,10 +226,13 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
     if (t->stopped_by != 0)
         return GR_OK;
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ sums, n_sums, GR_F64 }, GR_REDUCE_SUM));
-    t->recipe->evaluation->measure(t->user, sums, out->values);
+    if (t->recipe->evaluation->measure)
+        t->recipe->evaluation->measure(t->user, sums, out->values);
     out->n_samples = (int64_t)extra[SUM_SAMPLES];
-    out->loss = t->recipe->evaluation->loss ? t->recipe->evaluation->loss(t->user, sums)
-                                            : extra[SUM_LOSS] / extra[SUM_SAMPLES];
+    GR_TRY(gr_parts_share_rows(parts, t->step, t->pg, out->n_samples, t->arena));
+    out->loss = parts->has_loss ? parts->loss : extra[SUM_LOSS] / extra[SUM_LOSSES];
+    out->parts = parts->list;
+    out->n_parts = parts->n;
     return GR_OK;
 }
 

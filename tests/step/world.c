@@ -127,6 +127,7 @@ gr_status run_rank(job *j, gr_pg *pg)
     gr_status st;
 
     c.pg = pg;
+    c.alone = !pg; /* one that has the environment of several, too */
     c.device = j->device ? j->device : "cpu";
     GR_TRY(gr_step_create(&s, &c));
     st = run_step(j, s, pg);

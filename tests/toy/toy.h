@@ -8,7 +8,7 @@
  * Kernels, best first:
  *   picky      as fast, but declines an odd number of rows, and only prepare() can say so
  *   fast       two variants, "columns" and "rows", with the same bits; takes programs of a few
- *              functions on load of x and on the result, stored and summed over rows
+ *              functions on load of x and on the result, stored and reduced over rows
  *   reference  no fusion
  */
 #ifndef GR_TESTS_TOY_TOY_H

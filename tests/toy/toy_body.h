@@ -29,7 +29,7 @@ typedef struct toy_program {
 
 typedef struct toy_end {
     int reg;
-    bool is_sum;
+    gr_fate fate;
     float *out;
 } toy_end;
 
@@ -73,9 +73,8 @@ static inline const char *toy_takes(const gr_node *n, const gr_fusion *f)
         return "loads f32";
     for (int i = 0; i < f->n_ends; i++)
         if (f->ends[i].dtype != GR_F32 ||
-            (f->ends[i].fate != GR_FATE_STORE &&
-             (f->ends[i].fate != GR_FATE_SUM || f->ends[i].axes != 1)))
-            return "stores, and sums over rows, in f32";
+            (f->ends[i].fate != GR_FATE_STORE && f->ends[i].axes != 1))
+            return "stores, and reduces over rows, in f32";
     return NULL;
 }
 
@@ -115,7 +114,7 @@ static inline void toy_args_init(toy_args *a, const gr_node *n)
         toy_program_init(&a->load, n, &f->load[0]);
     for (int i = 0; i < f->n_ends; i++) {
         a->ends[i].reg = f->ends[i].reg;
-        a->ends[i].is_sum = f->ends[i].fate == GR_FATE_SUM;
+        a->ends[i].fate = f->ends[i].fate;
     }
 }
 
@@ -153,21 +152,43 @@ TOY_FN float toy_program_run(const toy_program *p, float *reg, int64_t i, int64_
     return reg[p->n_src + p->n_instr - 1];
 }
 
-/* One element: stored ends go to their places, summed ones are added to `sums`. */
+/* All registers of one element. */
+TOY_FN void toy_registers(const toy_args *a, int64_t i, int64_t j, float *reg)
+{
+    reg[0] = a->x[i * a->cols + j];
+    reg[0] = toy_program_run(&a->load, reg, i, j) * a->w[j];
+    toy_program_run(&a->end, reg, i, j);
+}
+
+/* One element: stored ends go to their places, others are added to `sums`. */
 TOY_FN void toy_element(const toy_args *a, int64_t i, int64_t j, float *const *sums)
 {
     float reg[TOY_MAX_SRC + TOY_MAX_INSTR];
-    float y;
 
-    reg[0] = a->x[i * a->cols + j];
-    y = toy_program_run(&a->load, reg, i, j) * a->w[j];
-    reg[0] = y;
-    toy_program_run(&a->end, reg, i, j);
+    toy_registers(a, i, j, reg);
     for (int e = 0; e < a->n_ends; e++)
-        if (a->ends[e].is_sum)
-            *sums[e] += reg[a->ends[e].reg];
-        else
+        if (a->ends[e].fate == GR_FATE_STORE)
             a->ends[e].out[i * a->cols + j] = reg[a->ends[e].reg];
+        else
+            *sums[e] += reg[a->ends[e].reg];
+}
+
+/* What becomes of a column's sum. */
+TOY_FN void toy_finish(const toy_args *a, const toy_end *e, int64_t j, float sum)
+{
+    float mean = sum / (float)a->rows, squares = 0, reg[TOY_MAX_SRC + TOY_MAX_INSTR];
+
+    if (e->fate == GR_FATE_SUM)
+        e->out[j] = sum;
+    if (e->fate == GR_FATE_MEAN)
+        e->out[j] = mean;
+    if (e->fate != GR_FATE_M2)
+        return;
+    for (int64_t i = 0; i < a->rows; i++) {
+        toy_registers(a, i, j, reg);
+        squares += (reg[e->reg] - mean) * (reg[e->reg] - mean);
+    }
+    e->out[j] = squares;
 }
 
 /* A column from top to bottom. */
@@ -179,8 +200,8 @@ TOY_FN void toy_column(const toy_args *a, int64_t j)
     for (int64_t i = 0; i < a->rows; i++)
         toy_element(a, i, j, sums);
     for (int e = 0; e < a->n_ends; e++)
-        if (a->ends[e].is_sum)
-            a->ends[e].out[j] = sum[e];
+        if (a->ends[e].fate != GR_FATE_STORE)
+            toy_finish(a, &a->ends[e], j, sum[e]);
 }
 
 #endif

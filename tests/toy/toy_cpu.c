@@ -55,7 +55,7 @@ static gr_status picky_prepare(gr_prepare *p)
 static void run_rows(const toy_args *a)
 {
     for (int e = 0; e < a->n_ends; e++)
-        if (a->ends[e].is_sum)
+        if (a->ends[e].fate != GR_FATE_STORE)
             memset(a->ends[e].out, 0, (size_t)a->cols * sizeof(float));
     for (int64_t i = 0; i < a->rows; i++)
         for (int64_t j = 0; j < a->cols; j++) {
@@ -65,6 +65,9 @@ static void run_rows(const toy_args *a)
                 sums[e] = a->ends[e].out + j;
             toy_element(a, i, j, sums);
         }
+    for (int e = 0; e < a->n_ends; e++)
+        for (int64_t j = 0; a->ends[e].fate != GR_FATE_STORE && j < a->cols; j++)
+            toy_finish(a, &a->ends[e], j, a->ends[e].out[j]);
 }
 
 static gr_status fast_run(const gr_launch *l)

@@ -5,6 +5,7 @@
 #include "recipe/recipes.h"
 #include "recipe/shapes/draw.h"
 
+#include "gradus/loss.h"
 #include "gradus/nn.h"
 #include "gradus/ops.h"
 
@@ -40,11 +41,13 @@ static int64_t shapes_size(const void *user, gr_split split)
     return ((const shapes_data *)user)->size[split];
 }
 
-static gr_status shapes_load(const void *user, const gr_sample *s, void *const *mem)
+static gr_status shapes_load(const void *user, const gr_sample *s, void *scratch,
+                             const gr_feed_slot *feeds)
 {
     const shapes_data *d = user;
 
-    *(int32_t *)mem[1] = gr_shapes_draw(d->key[s->split], (uint64_t)s->index, mem[0]);
+    (void)scratch;
+    *(int32_t *)feeds[1].mem = gr_shapes_draw(d->key[s->split], (uint64_t)s->index, feeds[0].mem);
     return GR_OK;
 }
 
@@ -60,7 +63,7 @@ static gr_value *logits_of(gr_graph *g)
 static gr_status shapes_train(gr_graph *g, void *user)
 {
     (void)user;
-    gr_loss(g, gr_cross_entropy(g, logits_of(g), gr_input(g, "label")));
+    gr_loss_add_cross_entropy(g, "ce", 1, logits_of(g), gr_input(g, "label"), NULL);
     return gr_graph_status(g);
 }
 
@@ -70,7 +73,7 @@ static gr_status shapes_eval(gr_graph *g, void *user)
 
     (void)user;
     gr_output(g, "logits", logits);
-    gr_loss(g, gr_cross_entropy(g, logits, gr_input(g, "label")));
+    gr_loss_add_cross_entropy(g, "ce", 1, logits, gr_input(g, "label"), NULL);
     return gr_graph_status(g);
 }
 
@@ -120,10 +123,10 @@ static gr_status shapes_predict(const void *user, const gr_eval *e, gr_predictio
 static gr_status shapes_describe(const void *user, gr_recipe_view *out)
 {
     static const gr_field feeds[] = {
-        { "image", GR_F32, { 1, { GR_SHAPES_PIXELS } } },
-        { "label", GR_I32, { 0 } },
+        { "image", GR_F32, { 1, { GR_SHAPES_PIXELS } }, 0 },
+        { "label", GR_I32, { 0 }, 0 },
     };
-    static const gr_field logits = { "logits", GR_F32, { 1, { GR_SHAPES_CLASSES } } };
+    static const gr_field logits = { "logits", GR_F32, { 1, { GR_SHAPES_CLASSES } }, 0 };
     static const gr_metric_info accuracy = { .name = "accuracy", .is_share = true };
 
     (void)user;
