@@ -268,6 +268,36 @@ void gr_loss_add_at(const char *site, gr_graph *g, const gr_loss_term *from)
         add_to_loss(&p, all, t);
 }
 
+struct gr_terms *gr_terms_copy(const struct gr_terms *all, gr_arena *arena)
+{
+    struct gr_terms *c = gr_arena_array(arena, 1, sizeof(*c));
+    bool whole = c;
+
+    if (!c)
+        return NULL;
+    *c = (struct gr_terms){ .n = all->n, .n_records = all->n_records, .n_columns = all->n_columns };
+    c->list = gr_arena_array(arena, (size_t)all->n + 1, sizeof(*c->list));
+    c->records = gr_arena_array(arena, (size_t)all->n_records + 1, sizeof(*c->records));
+    for (int i = 0; c->list && i < all->n; i++) {
+        gr_term *t = &c->list[i];
+
+        *t = all->list[i];
+        t->name = gr_arena_strdup(arena, t->name);
+        t->sums = gr_arena_array(arena, (size_t)t->n_sums, sizeof(*t->sums));
+        whole = whole && t->name && t->sums;
+        for (int k = 0; t->sums && k < t->n_sums; k++)
+            t->sums[k] = (gr_term_sum){ .length = all->list[i].sums[k].length,
+                                        .column = all->list[i].sums[k].column };
+    }
+    for (int i = 0; c->records && i < all->n_records; i++) {
+        c->records[i] = all->records[i];
+        c->records[i].name = gr_arena_strdup(arena, c->records[i].name);
+        c->records[i].output = NULL;
+        whole = whole && c->records[i].name;
+    }
+    return whole && c->list && c->records ? c : NULL;
+}
+
 double gr_term_value(const gr_term *t, const double *totals)
 {
     const double *sums[MAX_SUMS];

@@ -52,6 +52,9 @@ struct gr_terms {
 /* The end of a trace: the loss, or the output of the columns. */
 gr_status gr_terms_close(gr_graph *g) GR_MUST_CHECK;
 
+/* A copy that outlives the graph: what gr_term_value() and the records need. NULL: no memory. */
+struct gr_terms *gr_terms_copy(const struct gr_terms *all, gr_arena *arena);
+
 /* The value of a term from its totals, which lie where its columns do. */
 double gr_term_value(const gr_term *t, const double *totals);
 
