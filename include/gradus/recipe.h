@@ -263,6 +263,9 @@ typedef struct gr_recipe_evaluation {
     void (*score)(const void *user, const gr_eval *e, double *counts);
     /* The values of view.metrics from all counts. NaN where one is not defined. */
     void (*measure)(const void *user, const double *counts, double *values);
+    /* Pictures of a validation, on rank 0: handed its first batch. They lie in samples/ of the
+     * run's folder as step_<N>_<name>.png. NULL: none. */
+    gr_status (*show)(const void *user, const gr_eval *e, gr_results *out);
     /* Rows and files of a batch; NULL: the recipe predicts nothing. */
     gr_status (*predict)(const void *user, const gr_eval *e, gr_results *out);
 } gr_recipe_evaluation;

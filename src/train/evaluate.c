@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/nan.h"
 #include "step/inspect.h"
 
@@ -176,6 +177,35 @@ static gr_status meet(gr_trainer *t, meeting *m, int64_t n_done)
     return GR_OK;
 }
 
+/* Pictures fail no run: what cannot be written is told once, by the trackers' rule. */
+static void show_batch(gr_trainer *t, const gr_eval *e)
+{
+    gr_results *r = NULL;
+    char prefix[40];
+    gr_status st;
+
+    snprintf(prefix, sizeof(prefix), "step_%" PRId64 "_", t->at);
+    st = gr_results_create(&r, &(gr_results_config){ .folder = t->folder, .prefix = prefix });
+    if (st == GR_OK)
+        st = t->recipe->evaluation->show(t->user, e, r);
+    if (st == GR_OK)
+        st = gr_results_write_own(r);
+    if (st == GR_OK)
+        gr_results_show(r, t->track, t->at);
+    else if (!t->told_pictures)
+        gr_log(TRAIN, WARN, "no pictures of the validation: %s; the run goes on without them",
+               gr_error_message());
+    t->told_pictures = t->told_pictures || st != GR_OK;
+    gr_results_destroy(r);
+}
+
+/* Whether the first batch of this evaluation is to be shown. */
+static bool shows(const gr_trainer *t, gr_split split)
+{
+    return split == GR_SPLIT_VALID && gr_trainer_writes(t) && t->folder && t->track &&
+           t->recipe->evaluation->show;
+}
+
 static gr_status run_batches(gr_trainer *t, gr_split split, gr_results *out)
 {
     gr_feed *f = &t->feeds[split];
@@ -194,6 +224,8 @@ static gr_status run_batches(gr_trainer *t, gr_split split, gr_results *out)
         if (b->n > 0) {
             GR_TRY(run_batch(t, b, &e));
             GR_TRY(out ? t->recipe->evaluation->predict(t->user, &e, out) : score_batch(t, &e));
+            if (n_done == 1 && shows(t, split))
+                show_batch(t, &e);
         }
         GR_TRY(meet(t, &m, n_done));
         if (t->stopped_by != 0)

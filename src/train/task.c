@@ -264,7 +264,9 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
     if (!t->o.output && gr_trainer_writes(t))
         GR_TRY(gr_run_check_inside(t->folder));
     GR_TRY(gr_make_folders(folder));
-    GR_TRY(gr_results_create(&r, folder, t->view.columns, t->view.n_columns));
+    GR_TRY(gr_results_create(&r, &(gr_results_config){ .folder = folder,
+                                                       .columns = t->view.columns,
+                                                       .n_columns = t->view.n_columns }));
     st = gr_trainer_predict_split(t, GR_SPLIT_PREDICT, r, &n_samples);
     if (st == GR_OK)
         st = gr_results_write(r, t->pg);

@@ -107,6 +107,7 @@ typedef struct gr_trainer {
     int64_t data_ns;  /* spent waiting for training samples */
     gr_scores scores; /* of the latest evaluation; owns its values */
     bool has_scores;
+    bool told_pictures; /* that they cannot be written */
     gr_judge judge;        /* of the evaluations */
     bool gives_up;         /* early stopping: the run ends with the latest evaluation */
     bool is_best;          /* the latest evaluation is the best so far */

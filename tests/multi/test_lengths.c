@@ -189,6 +189,8 @@ static void test_terms(void)
     GR_CHECK(number_in("three.whole/metrics.jsonl", "loss/size") > 0);
     GR_CHECK(number_in("three.whole/metrics.jsonl", "val_loss/size") > 0);
     GR_CHECK(number_in("three.whole/metrics.jsonl", "longest") > 0);
+    run(2, "train toy --output_dir shown --device cpu --epochs 1 --n_train 32");
+    GR_CHECK(access("shown/samples/step_2_logits.png", R_OK) == 0);
 }
 
 /* ---- units of work ---- */

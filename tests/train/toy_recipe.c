@@ -322,6 +322,7 @@ static const gr_recipe_model model = { traces, 3 };
 static const gr_recipe_evaluation evaluation = {
     .score = score,
     .measure = measure,
+    .show = toy_show,
     .predict = predict,
     .work = toy_work,
     .prepare = toy_prepare,

@@ -126,3 +126,15 @@ gr_status toy_predict_unit(void *user, gr_runner *r, int64_t unit, gr_results *o
     }
     return unit < 2 ? picture(&d, unit, out) : GR_OK;
 }
+
+gr_status toy_show(const void *user, const gr_eval *e, gr_results *out)
+{
+    const float *logits = e->outputs[0];
+    uint8_t px[TOY_CLASSES];
+    gr_image image = { .height = 1, .width = TOY_CLASSES, .channels = 1, .px = px };
+
+    (void)user;
+    for (int c = 0; c < TOY_CLASSES; c++)
+        px[c] = logits[c] > 0 ? 255 : 0;
+    return gr_results_picture(out, 0, "logits", &image);
+}
