@@ -19,6 +19,14 @@ extern "C" {
     X(softmax_xent)        \
     X(softmax_xent_grad)   \
     X(accumulate)          \
+    X(softmax)             \
+    X(softmax_grad)        \
+    X(log_softmax)         \
+    X(log_softmax_grad)    \
+    X(logsumexp)           \
+    X(swiglu)              \
+    X(swiglu_grad)         \
+    X(rotary)              \
     X(vote)                \
     X(verdict)             \
     X(grad_control)        \

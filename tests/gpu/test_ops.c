@@ -10,8 +10,8 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,  &driver_matmul, &driver_reduce,   &driver_shape, &driver_gather,
-    &driver_xent, &driver_update, &driver_epilogue, &driver_vote,
+    &driver_map,    &driver_matmul,   &driver_reduce,  &driver_shape,  &driver_gather, &driver_xent,
+    &driver_update, &driver_epilogue, &driver_softmax, &driver_swiglu, &driver_rotary, &driver_vote,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
@@ -19,8 +19,6 @@ static const char *const cpu_only[] = {
     "conv",
     "conv_data",
     "conv_weight",
-    "swiglu",
-    "swiglu_grad",
     "one_hot",
     "confusion",
     "random",
@@ -41,11 +39,6 @@ static const char *const cpu_only[] = {
     "constant",
     "arg_reduce",
     "arg_scatter",
-    "softmax",
-    "softmax_grad",
-    "log_softmax",
-    "log_softmax_grad",
-    "logsumexp",
     "layer_norm",
     "layer_norm_grad",
     "rms_norm",
@@ -58,7 +51,6 @@ static const char *const cpu_only[] = {
     "hold",
     "attention",
     "attention_grad",
-    "rotary",
     "many_updates",
     /* sync batch norm, global losses, 16-bit wires, cut-up and common state */
     "share_stats",
