@@ -6,6 +6,7 @@
 #ifndef GRADUS_RECIPE_H
 #define GRADUS_RECIPE_H
 
+#include "gradus/data.h"
 #include "gradus/optim.h"
 #include "gradus/step.h"
 #include "gradus/tensor.h"
@@ -39,8 +40,18 @@ typedef struct gr_recipe_config {
 typedef struct gr_field {
     const char *name;
     gr_dtype dtype;
-    gr_shape shape;
+    gr_shape shape; /* a dimension may be GR_AXIS_DIM(a), the length of axis a of the view */
+    double pad;     /* what a feed holds where load() writes nothing: 0, or -100 for labels that do
+                       not count */
 } gr_field;
+#define GR_AXIS_DIM(a) (-1 - (int64_t)(a))
+
+/* Where load() writes one feed of a sample: rows are as long as the padded shape says. The memory
+ * holds the field's `pad`. */
+typedef struct gr_feed_slot {
+    void *mem;
+    gr_shape shape;
+} gr_feed_slot;
 
 typedef struct gr_metric_info {
     const char *name; /* "accuracy", "iou/road" */
@@ -61,6 +72,12 @@ typedef struct gr_recipe_view {
     int n_feeds;
     const gr_field *outputs; /* of the trace "eval", read back for score() and predict() */
     int n_outputs;
+    /* Dimensions that differ from sample to sample: batches are padded on all of them to one of at
+     * most 12 sizes, chosen from the lengths of the split's samples. For each axis the traces may
+     * ask for two inputs more, which nobody loads: "<axis>.mask", bool [n, padded length], true
+     * where a sample is, and "<axis>.length", i32 [n]. NULL: samples are all of one size. */
+    const gr_axis *axes;
+    int n_axes;
     const gr_metric_info *metrics; /* the first one judges unless the user names another */
     int n_metrics;
     int64_t n_counts;           /* numbers that score() adds to */
@@ -89,8 +106,10 @@ typedef struct gr_eval {
     gr_split split;
     int64_t n;
     const int64_t *index; /* of each sample in its split */
-    const void *const *feeds;
+    const void *const
+        *feeds; /* behind the recipe's own: mask and length of axis 0, of axis 1 ... */
     const void *const *outputs;
+    const int64_t *padded; /* of each axis: the length that this batch is padded to */
 } gr_eval;
 
 /* Where predictions go. Rows reach predictions.csv in the order of their samples, however
@@ -117,10 +136,19 @@ typedef struct gr_recipe_data {
     gr_status (*describe)(const void *user, gr_recipe_view *out);
     int64_t (*size)(const void *user, gr_split split); /* 0: there are none */
 
-    /* Writes a sample to mem[i] of each feed i, which is zero where nothing is written: a
-     * split without labels leaves theirs alone. Depends on nothing but its arguments. May be
-     * called by several threads at once. */
-    gr_status (*load)(const void *user, const gr_sample *sample, void *const *mem);
+    /* With axes: the length of a sample on each. Asked for once for each sample that is used. */
+    gr_status (*lengths)(const void *user, gr_split split, int64_t index, int64_t *lengths);
+
+    /* Memory that load() may use as it likes; one for each thread that loads. NULL: load() is
+     * handed NULL. */
+    gr_status (*scratch_open)(const void *user, void **scratch);
+    void (*scratch_close)(void *scratch);
+
+    /* Writes a sample to feeds[i] of each feed i, which holds its `pad` (0) where nothing is
+     * written: a split without labels leaves theirs alone. What it writes depends on `user`,
+     * sample and the slots' shapes alone. May be called by several threads at once. */
+    gr_status (*load)(const void *user, const gr_sample *sample, void *scratch,
+                      const gr_feed_slot *feeds);
 
     /* Whether load() would do, as cheaply as that can be told (heads of files, sizes, classes):
      * `gradus check` asks for every sample. The message names the file. Any thread. NULL: check
@@ -130,6 +158,11 @@ typedef struct gr_recipe_data {
     /* How often each training sample is drawn, as numbers above 0 that need not add up to
      * anything, for `sampler: weighted`: weights[i] of sample i. NULL: the recipe has none. */
     gr_status (*weights)(const void *user, double *weights);
+
+    /* An order of its own in place of the shuffled one: writes as many indices as there are
+     * training samples; ranks take them in turn. What it writes depends on its arguments alone.
+     * One thread at a time. Not for the samplers weighted and bucketed. NULL: shuffled. */
+    gr_status (*order)(const void *user, uint64_t seed, int64_t epoch, int64_t *index);
 } gr_recipe_data;
 
 /* ---- model ---- */

@@ -120,6 +120,9 @@ typedef struct gr_step_config {
                                      too, in place of `trace`; one called "train" is `trace` where
                                      that is NULL */
     int n_traces;
+    int64_t max_batch; /* where the batches of a step may differ in size from rank to rank: samples
+                          of the largest there is, so that no two samples get the same random
+                          numbers; 0: all are as large as this rank's */
 } gr_step_config;
 
 #define GR_STEP_CONFIG_INIT                                                                      \
@@ -127,7 +130,7 @@ typedef struct gr_step_config {
         NULL, NULL, "auto", NULL, "auto", GR_OPTIM_INIT, GR_AMP_NONE, 1, 0.0, 0.0, 0.0, 65536.0, \
             0, 0, 16, (size_t)25 << 20, (size_t)1 << 20, NULL, NULL, NULL, NULL, NULL,           \
             GR_RECOMPUTE_NONE, 0, NULL, 0, false, NULL, 0, false, GR_F32, GR_LOSS_LOCAL, false,  \
-            NULL, 0                                                                              \
+            NULL, 0, 0                                                                           \
     }
 
 /* Opens the device. The trace runs at the first plan. GR_ERR_ARG names the setting that makes no

@@ -1,6 +1,10 @@
 /*
- * Device drivers. A device is memory, one stream of work in order, and copies. The
- * host waits only in sync() and slot_wait().
+ * Device drivers. A device is memory, streams of work, and copies. The host waits only in
+ * sync() and slot_wait().
+ *
+ * Each stream is an order of its own. A stream that waits for an event goes on when all has
+ * run that was queued before the event was recorded, so work forks off the compute stream and
+ * joins it again. Where has_streams is false all streams are one, in the order of the calls.
  */
 #ifndef GR_BACKEND_BACKEND_H
 #define GR_BACKEND_BACKEND_H
@@ -23,8 +27,16 @@ extern "C" {
 typedef struct gr_device gr_device;
 typedef struct gr_backend_ops gr_backend_ops;
 
+typedef enum gr_stream_kind {
+    GR_STREAM_COMPUTE,  /* the main order, in which a step begins and ends */
+    GR_STREAM_COPY,     /* inputs on their way to the device */
+    GR_STREAM_EXCHANGE, /* collectives: goes first where both could run */
+    GR_N_STREAMS
+} gr_stream_kind;
+
 struct gr_backend_ops {
     const char *name; /* "cpu", "cuda", "null" */
+    size_t align;     /* of what lies in arena, state and exchange: a power of two from 64 on */
 
     /* What a driver can do, by the question that is asked. */
     bool has_host_memory; /* the host can read and write device memory at its addresses */
@@ -32,6 +44,7 @@ struct gr_backend_ops {
     bool runs_at_once;  /* work is done when its call returns; else what a download brings is there
                          * after sync(), or after slot_wait() on a slot marked behind it */
     bool can_poll;      /* between two nodes the host has time for collectives */
+    bool has_streams;   /* the streams are several */
     bool can_capture;   /* the capture functions work */
     bool shares_memory; /* the ranks of a machine take from one memory; else each has a device */
     bool keeps_low;     /* it pays to keep parameters in 16 bits beside those in 32 */
@@ -46,19 +59,32 @@ struct gr_backend_ops {
     gr_status (*host_alloc)(gr_device *d, size_t n_bytes, void **out); /* pinned, device-visible */
     void (*host_free)(gr_device *d, void *mem);
 
-    /* In stream order. upload: src is pinned and stays unchanged until the copy ran. */
+    /* On the compute stream. upload: src is pinned and stays unchanged until the copy ran.
+     * copy: within the device. */
     gr_status (*upload)(gr_device *d, void *dst, const void *src, size_t n_bytes);
     gr_status (*download)(gr_device *d, void *dst, const void *src, size_t n_bytes);
+    gr_status (*copy)(gr_device *d, void *dst, const void *src, size_t n_bytes);
     gr_status (*zero)(gr_device *d, void *dst, size_t n_bytes);
-    gr_status (*sync)(gr_device *d);
-    void *(*stream)(gr_device *d); /* what kernels launch on; NULL on the CPU */
+    /* As upload, on the copy stream: it overlaps with what computes. */
+    gr_status (*upload_ahead)(gr_device *d, void *dst, const void *src, size_t n_bytes);
+    gr_status (*sync)(gr_device *d);                      /* all streams */
+    void *(*stream)(gr_device *d, gr_stream_kind stream); /* what kernels launch on; CPU: NULL */
 
-    /* Places in the stream: what was queued before the latest mark of a slot is done when the
+    /* An event that was never recorded has happened. Recording it again is a new event: waits
+     * that are queued already stay with the old one. */
+    gr_status (*event_create)(gr_device *d, void **out);
+    void (*event_destroy)(gr_device *d, void *event); /* NULL is fine */
+    gr_status (*event_record)(gr_device *d, void *event, gr_stream_kind stream);
+    gr_status (*event_wait)(gr_device *d, void *event, gr_stream_kind stream);
+
+    /* Places in a stream: what was queued before the latest mark of a slot is done when the
      * wait for it returns; at once, if it was never marked. */
-    gr_status (*slot_mark)(gr_device *d, int slot);
+    gr_status (*slot_mark)(gr_device *d, int slot, gr_stream_kind stream);
     gr_status (*slot_wait)(gr_device *d, int slot);
 
-    /* Work queued between begin and end is recorded, not run; launch runs it. */
+    /* Work queued between begin and end is recorded, not run; launch runs it. Recording begins
+     * on the compute stream; another takes part from its wait for an event of it on, and must
+     * be waited for by the compute stream before the end. */
     gr_status (*capture_begin)(gr_device *d);
     gr_status (*capture_end)(gr_device *d, void **recorded);
     gr_status (*capture_launch)(gr_device *d, void *recorded);

@@ -126,10 +126,38 @@ gr_status gr_host_slot(gr_device *d, int slot)
     return GR_OK;
 }
 
-void *gr_host_stream(gr_device *d)
+gr_status gr_host_mark(gr_device *d, int slot, gr_stream_kind stream)
+{
+    (void)stream;
+    return gr_host_slot(d, slot);
+}
+
+void *gr_host_stream(gr_device *d, gr_stream_kind stream)
 {
     (void)d;
+    (void)stream;
     return NULL;
+}
+
+gr_status gr_host_event_create(gr_device *d, void **out)
+{
+    (void)d;
+    *out = NULL;
+    return GR_OK;
+}
+
+void gr_host_event_destroy(gr_device *d, void *event)
+{
+    (void)d;
+    GR_BUG_IF(event != NULL); /* none was made */
+}
+
+gr_status gr_host_event(gr_device *d, void *event, gr_stream_kind stream)
+{
+    (void)d;
+    (void)event;
+    (void)stream;
+    return GR_OK;
 }
 
 gr_status gr_host_capture_begin(gr_device *d)

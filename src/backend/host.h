@@ -22,8 +22,14 @@ gr_status gr_host_zero(gr_device *d, void *dst, size_t n_bytes) GR_MUST_CHECK;
 
 /* Work is done when its call returns, so there is never anything to wait for. */
 gr_status gr_host_sync(gr_device *d) GR_MUST_CHECK;
+gr_status gr_host_mark(gr_device *d, int slot, gr_stream_kind stream) GR_MUST_CHECK;
 gr_status gr_host_slot(gr_device *d, int slot) GR_MUST_CHECK;
-void *gr_host_stream(gr_device *d); /* NULL */
+void *gr_host_stream(gr_device *d, gr_stream_kind stream); /* NULL */
+
+/* One order: there are no events to wait for. */
+gr_status gr_host_event_create(gr_device *d, void **out) GR_MUST_CHECK; /* NULL in *out */
+void gr_host_event_destroy(gr_device *d, void *event);
+gr_status gr_host_event(gr_device *d, void *event, gr_stream_kind stream) GR_MUST_CHECK;
 
 /* Host work cannot be recorded: these fail with GR_ERR_DEVICE. */
 gr_status gr_host_capture_begin(gr_device *d) GR_MUST_CHECK;

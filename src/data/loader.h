@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define GR_LOADER_MAX_FIELDS   16
+#define GR_LOADER_MAX_FIELDS   64
 #define GR_LOADER_MAX_WORKERS  256
 #define GR_LOADER_MAX_PREFETCH 1024
 #define GR_LOADER_NOTES        5 /* samples of a batch that did not load, with their words */

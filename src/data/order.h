@@ -104,6 +104,17 @@ typedef struct gr_weighted_config {
 } gr_weighted_config;
 gr_status gr_order_weighted(gr_order_source **out, const gr_weighted_config *config) GR_MUST_CHECK;
 
+/* The samples of an epoch as somebody else lists them, dealt out as DistributedSampler deals. */
+typedef struct gr_listed_config {
+    /* Writes n_samples indices; the same for the same epoch. Any thread, one at a time. */
+    gr_status (*list)(void *arg, int64_t epoch, int64_t *index);
+    void *arg; /* borrowed */
+    int64_t n_samples;
+    gr_rank rank;
+    gr_batch_cut cut;
+} gr_listed_config;
+gr_status gr_order_listed(gr_order_source **out, const gr_listed_config *config) GR_MUST_CHECK;
+
 /* Batches of another source, which is taken over (after a failure too), padded to the first size
  * that holds all of their samples: one of them must hold any batch (gr_sizes_limits.whole). */
 gr_status gr_order_padded(gr_order_source **out, gr_order_source *of,
@@ -114,11 +125,13 @@ gr_status gr_order_padded(gr_order_source **out, gr_order_source *of,
  * every rank (only if all batches are single samples, some of these come twice for that). */
 typedef struct gr_bucket_config {
     const gr_sizes *sizes; /* of the samples; borrowed */
-    int64_t max_tokens;    /* samples x tokens of a batch are never more; 0: any */
+    int64_t max_tokens;    /* samples x tokens of a batch are never more, but that with `exact` a
+                              longer sample is a batch of its own; 0: any */
     int64_t max_batch;     /* samples of a batch; 0: what the budget allows */
     int64_t multiple;      /* batches of an epoch on each rank are a multiple of it; 0: 1 */
     uint64_t seed;
-    bool exact; /* for validation: by rising tokens, and ranks may differ by a batch */
+    bool in_order; /* no shuffling: by rising tokens in every epoch */
+    bool exact;    /* for validation: the same, and ranks may differ by a batch */
     gr_rank rank;
 } gr_bucket_config;
 gr_status gr_order_bucketed(gr_order_source **out, const gr_bucket_config *config) GR_MUST_CHECK;

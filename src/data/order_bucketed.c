@@ -70,7 +70,7 @@ static gr_status check(const gr_bucket_config *c)
     if (!c->exact && z->n_samples < c->rank.n_ranks)
         return gr_fail(GR_ERR_ARG, "%" PRId64 " samples are none for some of %d ranks",
                        z->n_samples, c->rank.n_ranks);
-    for (int64_t i = 0; i < z->n_samples && c->max_tokens > 0; i++)
+    for (int64_t i = 0; i < z->n_samples && c->max_tokens > 0 && !c->exact; i++)
         if (z->tokens[z->kind[i]] > c->max_tokens)
             return gr_fail(GR_ERR_ARG,
                            "sample %" PRId64 " is padded to %" PRId64 " tokens, and a batch holds "
@@ -101,6 +101,8 @@ static int64_t batch_cap(const bucketed *s, int k)
 {
     int64_t cap = s->c.max_tokens > 0 ? s->c.max_tokens / s->c.sizes->tokens[k] : s->c.max_batch;
 
+    if (s->c.exact && cap < 1)
+        return 1;
     return s->c.max_batch > 0 && cap > s->c.max_batch ? s->c.max_batch : cap;
 }
 
@@ -225,14 +227,16 @@ static gr_status even_out(bucketed *s)
 
 static void fill_lists(bucketed *s)
 {
+    bool is_random = !s->c.exact && !s->c.in_order;
+
     for (int k = 0; k < s->c.sizes->n_sizes; k++) {
         const bucket *b = &s->buckets[k];
         int64_t *own = s->lists + b->list + b->n_in;
 
-        if (!s->c.exact && b->n > 0)
+        if (is_random && b->n > 0)
             gr_mt_randperm(&s->random, s->places, b->n);
         for (int64_t i = 0; i < b->n; i++)
-            own[i] = s->members[b->first + (s->c.exact ? i : s->places[i])];
+            own[i] = s->members[b->first + (is_random ? s->places[i] : i)];
         if (b->n_out > 0)
             memcpy(s->lists + s->buckets[b->next].list + b->out_at, own + b->n - b->n_out,
                    (size_t)b->n_out * sizeof(*s->lists));
@@ -253,10 +257,12 @@ static void deal_steps(bucketed *s, gr_order *out)
 {
     int64_t n_ranks = s->c.rank.n_ranks, n_steps = s->n_batches / n_ranks;
 
-    gr_mt_randperm(&s->random, s->places, n_steps);
+    if (!s->c.in_order)
+        gr_mt_randperm(&s->random, s->places, n_steps);
     for (int64_t i = 0; i < n_steps; i++) {
-        int64_t turned = (s->c.rank.rank + (int64_t)gr_mt_u32(&s->random)) % n_ranks, n_all = 0;
-        const batch *step = &s->batches[s->places[i] * n_ranks];
+        int64_t turn = s->c.in_order ? 0 : (int64_t)gr_mt_u32(&s->random), n_all = 0;
+        int64_t turned = (s->c.rank.rank + turn) % n_ranks;
+        const batch *step = &s->batches[(s->c.in_order ? i : s->places[i]) * n_ranks];
 
         for (int64_t r = 0; r < n_ranks; r++)
             n_all += step[r].n;

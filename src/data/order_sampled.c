@@ -1,7 +1,7 @@
 /*
- * Orders from samplers: shuffled (training), exact (validation, test, predict), weighted.
+ * Orders from samplers: shuffled (training), exact (validation, test, predict), weighted, listed.
  *
- * All three deal alike: place p of the list belongs to rank p mod W. They differ in the list
+ * All deal in the same way: place p of the list belongs to rank p mod W. They differ in the list
  * and in what happens when W does not divide it.
  */
 #include "data/order.h"
@@ -240,6 +240,69 @@ gr_status gr_order_weighted(gr_order_source **out, const gr_weighted_config *con
     memcpy(s->weights, config->weights, (size_t)config->n_samples * sizeof(*s->weights));
     set_counts(&s->base, (s->c.n_draws + config->rank.n_ranks - 1) / config->rank.n_ranks,
                config->cut);
+    *out = &s->base;
+    return GR_OK;
+}
+
+/* ---- listed ---- */
+
+typedef struct listed {
+    gr_order_source base;
+    gr_listed_config c;
+    int64_t *list; /* owned: of all ranks */
+} listed;
+
+static gr_status listed_fill(gr_order_source *base, int64_t epoch, gr_order *out)
+{
+    listed *s = (listed *)base;
+    int64_t n = s->c.n_samples;
+
+    GR_TRY(gr_order_reserve(out, base->n_samples, base->n_batches));
+    GR_TRY(s->c.list(s->c.arg, epoch, s->list));
+    for (int64_t i = 0; i < n; i++)
+        if (s->list[i] < 0 || s->list[i] >= n)
+            return gr_fail(GR_ERR_ARG,
+                           "place %" PRId64 " holds sample %" PRId64 ", and there are %" PRId64, i,
+                           s->list[i], n);
+    for (int64_t i = 0; i < base->n_samples; i++)
+        out->index[i] = s->list[(i * s->c.rank.n_ranks + s->c.rank.rank) % n];
+    gr_order_cut(out, base->n_samples, s->c.cut.batch_size, s->c.rank.n_ranks);
+    return GR_OK;
+}
+
+static void listed_destroy(gr_order_source *base)
+{
+    gr_free(((listed *)base)->list);
+    gr_free(base);
+}
+
+static const gr_order_source_ops listed_ops = {
+    .name = "listed",
+    .fill = listed_fill,
+    .shapes = plain_shapes,
+    .destroy = listed_destroy,
+};
+
+gr_status gr_order_listed(gr_order_source **out, const gr_listed_config *config)
+{
+    int64_t n_ranks = config->rank.n_ranks;
+    listed *s;
+
+    GR_TRY(check_cut(config->cut));
+    GR_TRY(check_rank(config->rank));
+    if (config->n_samples < 1)
+        return gr_fail(GR_ERR_ARG, "an order of %" PRId64 " samples", config->n_samples);
+    s = gr_calloc(1, sizeof(*s));
+    if (!s)
+        return GR_ERR_NOMEM;
+    s->base.ops = &listed_ops;
+    s->c = *config;
+    s->list = gr_calloc((size_t)config->n_samples, sizeof(*s->list));
+    if (!s->list) {
+        listed_destroy(&s->base);
+        return GR_ERR_NOMEM;
+    }
+    set_counts(&s->base, (config->n_samples + n_ranks - 1) / n_ranks, config->cut);
     *out = &s->base;
     return GR_OK;
 }

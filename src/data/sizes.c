@@ -115,10 +115,10 @@ int64_t gr_sizes_tokens(const gr_sizes *s, const int64_t *lengths)
     return (sum + COST_UNIT - 1) / COST_UNIT;
 }
 
-int64_t gr_sizes_padded(const gr_axis *axis, int64_t length)
+int64_t gr_axis_padded(const gr_axis *axis, int64_t length)
 {
-    int64_t n = length <= 1 ? axis->multiple
-                            : (length + axis->multiple - 1) / axis->multiple * axis->multiple;
+    int64_t to = axis->multiple > 0 ? axis->multiple : GR_AXIS_MULTIPLE;
+    int64_t n = length <= 1 ? to : (length + to - 1) / to * to;
 
     return axis->max > 0 && n > axis->max ? axis->max : n;
 }

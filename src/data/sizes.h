@@ -71,6 +71,8 @@ bool gr_sizes_holds(const gr_sizes *s, int k, int64_t i);
 int gr_sizes_of_batch(const gr_sizes *s, const int64_t *index, int64_t n);
 /* Padded tokens of all samples, each at its own size. */
 int64_t gr_sizes_total(const gr_sizes *s);
+/* What a length is padded to if it is alone. */
+int64_t gr_axis_padded(const gr_axis *axis, int64_t length);
 /* Of a sample of these lengths; rounded up to whole ones. */
 int64_t gr_sizes_tokens(const gr_sizes *s, const int64_t *lengths);
 

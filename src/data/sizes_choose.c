@@ -78,7 +78,7 @@ static bool add_sample(chooser *c, int64_t i, int64_t coarse)
     point *p;
 
     for (int a = 0; a < s->n_axes; a++) {
-        dim[a] = gr_sizes_padded(&s->axes[a], s->lengths[i * s->n_axes + a]);
+        dim[a] = gr_axis_padded(&s->axes[a], s->lengths[i * s->n_axes + a]);
         cell[a] = (dim[a] - 1) / (s->axes[a].multiple * coarse);
     }
     p = find_point(c, cell);
@@ -395,7 +395,7 @@ static gr_status check_samples(const chooser *c)
         int64_t dim[GR_MAX_AXES], tokens;
 
         for (int a = 0; a < s->n_axes; a++)
-            dim[a] = gr_sizes_padded(&s->axes[a], s->lengths[i * s->n_axes + a]);
+            dim[a] = gr_axis_padded(&s->axes[a], s->lengths[i * s->n_axes + a]);
         tokens = gr_sizes_tokens(s, dim);
         if (tokens > c->max_tokens)
             return gr_fail(GR_ERR_ARG,

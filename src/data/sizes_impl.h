@@ -8,8 +8,6 @@
 extern "C" {
 #endif
 
-/* What a length is padded to if it is alone. */
-int64_t gr_sizes_padded(const gr_axis *axis, int64_t length);
 /* Each sample's kind, when the sizes are there. */
 void gr_sizes_assign(gr_sizes *s);
 

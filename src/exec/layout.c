@@ -8,6 +8,8 @@
  * (3) a value without memory (GR_SPACE_NONE) is the token of something that goes on
  *     alone: whatever its producer read or wrote lives until the token's last reader;
  * (4) a workspace lives in its node only;
+ *     in (1) to (4) a node on another stream counts up to where it joins, not only at its
+ *     place: it forks off there, and others run beside it;
  * (5) where a kernel may write in place, its first result joins a source that ends there,
  *     of the same shape and type, if no other source is another view of that
  *     memory: one extent from the source's begin to the result's end.
@@ -48,14 +50,21 @@ static void live_until(gr_layout *l, const gr_value *v, int place)
         e->last = place;
 }
 
-static gr_status add_extent(gr_layout *l, size_t n_bytes, int place, int *index)
+static int until(const gr_layout_input *in, int place)
+{
+    return in->until ? in->until[place] : place;
+}
+
+static gr_status add_extent(gr_layout *l, const gr_layout_input *in, size_t n_bytes, int place,
+                            int *index)
 {
     gr_extent *e = &l->extents[l->n_extents];
 
     if (n_bytes > SIZE_MAX / 2)
         return gr_fail(GR_ERR_ARG, "%zu bytes are more than memory can hold", n_bytes);
-    e->n_bytes = gr_round_up(n_bytes > 0 ? n_bytes : 1, GR_LAYOUT_ALIGN);
-    e->first = e->last = place;
+    e->n_bytes = gr_round_up(n_bytes > 0 ? n_bytes : 1, in->align);
+    e->first = place;
+    e->last = until(in, place);
     *index = l->n_extents++;
     return gr_size_add(&l->sum_bytes, l->sum_bytes, e->n_bytes);
 }
@@ -74,23 +83,24 @@ static void hold_until(gr_layout *l, const gr_value *v, int place)
 static gr_status add_node(gr_layout *l, const gr_layout_input *in, int place)
 {
     const gr_node *n = in->order[place];
+    int end = until(in, place);
 
     for (int i = 0; i < n->n_src; i++) {
-        live_until(l, n->src[i], place);
+        live_until(l, n->src[i], end);
         if (n->src[i]->space == GR_SPACE_NONE)
-            hold_until(l, n->src[i], place);
+            hold_until(l, n->src[i], end);
     }
     for (int i = 0; i < n->n_out; i++) {
         const gr_value *v = &n->out[i];
 
         GR_BUG_IF(v->id < 0 || v->id >= in->g->n_values);
         if (v->alias)
-            live_until(l, v, place);
+            live_until(l, v, end);
         else if (v->space == GR_SPACE_ARENA)
-            GR_TRY(add_extent(l, gr_value_bytes(v), place, &l->of_value[v->id]));
+            GR_TRY(add_extent(l, in, gr_value_bytes(v), place, &l->of_value[v->id]));
     }
     if (in->work_bytes[place] > 0)
-        GR_TRY(add_extent(l, in->work_bytes[place], place, &l->of_work[place]));
+        GR_TRY(add_extent(l, in, in->work_bytes[place], place, &l->of_work[place]));
     return GR_OK;
 }
 

@@ -4,7 +4,8 @@
  * Two things whose lives touch never share a byte; others may. A life is a stretch of
  * places in the running order, both ends included: a source that dies in a node and an
  * output born in it are both alive there; unless the kernel may write over that source,
- * and then they are one.
+ * and then they are one. What a node on another stream touches, workspace included, is
+ * alive from the place where the node forks off to where it joins (streams.h).
  */
 #ifndef GR_EXEC_LAYOUT_H
 #define GR_EXEC_LAYOUT_H
@@ -15,11 +16,9 @@
 extern "C" {
 #endif
 
-#define GR_LAYOUT_ALIGN ((size_t)64)
-
 /* Something with a size and a life, and the place it is given. */
 typedef struct gr_extent {
-    size_t n_bytes; /* a multiple of GR_LAYOUT_ALIGN, never 0 */
+    size_t n_bytes; /* a multiple of the layout's align, never 0 */
     int first, last;
     size_t offset;
 } gr_extent;
@@ -34,12 +33,14 @@ typedef struct gr_layout {
     size_t sum_bytes;   /* if nothing shared memory */
 } gr_layout;
 
-/* The nodes of `g` in running order and the workspace each needs. */
+/* The nodes of `g` in running order and the workspace each needs. Arrays are by place. */
 typedef struct gr_layout_input {
     const gr_graph *g;
     gr_node *const *order;
     const size_t *work_bytes;
-    const bool *in_place; /* by place: its kernel may write over a source; NULL: none does */
+    const bool *in_place; /* its kernel may write over a source; NULL: none does */
+    const int *until;     /* what it touches is in use up to there; NULL: to its own place */
+    size_t align;         /* of every offset: a power of two */
 } gr_layout_input;
 
 /* Everything in `out` is from `arena`. GR_ERR_ARG when sizes overflow. */

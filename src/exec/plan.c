@@ -1,5 +1,5 @@
 /*
- * Making a plan: schedule, kernels, memory, inputs, segments; and printing it. After
+ * Making a plan: schedule, kernels, segments, streams, memory, inputs; and printing it. After
  * gr_plan_create() every decision is taken, and running needs only addresses.
  */
 #include "exec/plan.h"
@@ -21,6 +21,48 @@ gr_status gr_plan_wrap(gr_status st, const gr_node *n)
 
 /* ---- kernels ---- */
 
+static gr_stream_kind stream_of(const gr_plan *p, const gr_node *n)
+{
+    return p->device->ops->has_streams && n->op->on_exchange ? GR_STREAM_EXCHANGE
+                                                             : GR_STREAM_COMPUTE;
+}
+
+/* What the address of `v` will be a multiple of. The caller's memory may lie anywhere, unless
+ * inputs are copied. */
+static size_t align_of(const gr_plan *p, const gr_value *v)
+{
+    const gr_value *root = gr_value_root(v);
+    const gr_backend_ops *ops = p->device->ops;
+    size_t offset = root->var ? root->var->offset : root->offset;
+
+    switch (root->space) {
+    case GR_SPACE_ARENA: return ops->align;
+    case GR_SPACE_STATE:
+    case GR_SPACE_EXCHANGE:
+        offset |= ops->align;
+        return offset & (~offset + 1); /* its lowest bit */
+    case GR_SPACE_INPUT: return ops->needs_copies ? ops->align : 1;
+    case GR_SPACE_NONE: break;
+    }
+    return 0;
+}
+
+static gr_status tell_aligns(gr_plan *p, gr_prepare *prep)
+{
+    const gr_node *n = prep->node;
+    size_t *align =
+        (size_t *)gr_arena_array(p->arena, (size_t)(n->n_src + n->n_out), sizeof(*align));
+
+    if (!align)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < n->n_src + n->n_out; i++)
+        align[i] = align_of(p, i < n->n_src ? n->src[i] : &n->out[i - n->n_src]);
+    prep->src_align = align;
+    prep->out_align = align + n->n_src;
+    prep->work_align = p->device->ops->align;
+    return GR_OK;
+}
+
 static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
 {
     const gr_node *n = p->order[place];
@@ -32,7 +74,10 @@ static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
                         .only = c->only,
                         .work_limit = c->work_limit };
 
+    GR_TRY(tell_aligns(p, &prep));
     e->place = place;
+    e->stream = stream_of(p, n);
+    prep.stream = p->device->ops->stream(p->device, e->stream);
     e->has_effect = n->op->has_effect;
     for (int i = 0; i < n->n_out; i++)
         e->has_effect = e->has_effect || (n->out[i].alias && n->out[i].var);
@@ -40,7 +85,7 @@ static gr_status make_entry(gr_plan *p, const gr_plan_config *c, int place)
     e->out = (void **)gr_arena_array(p->arena, (size_t)n->n_out, sizeof(void *));
     if (!e->src || !e->out)
         return GR_ERR_NOMEM;
-    e->launch = (gr_launch){ .node = n, .src = e->src, .out = e->out };
+    e->launch = (gr_launch){ .node = n, .src = e->src, .out = e->out, .stream = prep.stream };
     GR_TRY(gr_kernel_ready(&e->ready, &prep, c->choose ? c->choose(c->choose_arg, n) : NULL));
     p->n_entries++; /* from here on gr_plan_destroy() sees it */
     e->launch.data = e->ready.data;
@@ -182,6 +227,62 @@ static gr_status make_segments(gr_plan *p)
     return GR_OK;
 }
 
+/* ---- streams ---- */
+
+/* Fills what gr_streams_make() needs; a device that cannot record has one segment. */
+static gr_status describe_streams(gr_plan *p, gr_streams_input *in)
+{
+    size_t n = (size_t)p->graph->n_nodes;
+    bool *runs = (bool *)gr_arena_array(p->arena, n, sizeof(bool));
+    bool *ends = (bool *)gr_arena_array(p->arena, n, sizeof(bool));
+    gr_stream_kind *of = (gr_stream_kind *)gr_arena_array(p->arena, n, sizeof(*of));
+
+    if (!runs || !ends || !of)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < p->n_entries; i++) {
+        runs[p->entries[i].place] = true;
+        of[p->entries[i].place] = p->entries[i].stream;
+    }
+    for (int i = 0; i < p->n_segments; i++)
+        ends[p->entries[p->segments[i].end - 1].place] = true;
+    if (p->n_entries > 0)
+        ends[p->entries[p->n_entries - 1].place] = true;
+    in->n_places = p->graph->n_nodes;
+    in->runs = runs;
+    in->ends = ends;
+    in->of = of;
+    return GR_OK;
+}
+
+static gr_status make_events(gr_plan *p)
+{
+    int n = p->streams.n_events + GR_N_STREAMS; /* these for forks */
+
+    p->events = (void **)gr_arena_array(p->arena, (size_t)n, sizeof(*p->events));
+    if (!p->events)
+        return GR_ERR_NOMEM;
+    for (; p->n_events < n; p->n_events++)
+        GR_TRY(p->device->ops->event_create(p->device, &p->events[p->n_events]));
+    return GR_OK;
+}
+
+/* Nothing where the device has one stream, or all nodes are on it. */
+static gr_status make_streams(gr_plan *p, const gr_kernel_set *sets)
+{
+    gr_streams_input in = { 0 };
+    gr_depend before;
+
+    for (int i = 0; i < p->n_entries; i++)
+        p->forks = p->forks || p->entries[i].stream != GR_STREAM_COMPUTE;
+    if (!p->forks)
+        return GR_OK;
+    GR_TRY(describe_streams(p, &in));
+    GR_TRY(gr_depend_make(p->arena, p->graph, sets, p->order, &before));
+    in.before = &before;
+    GR_TRY(gr_streams_make(p->arena, &in, &p->streams));
+    return make_events(p);
+}
+
 /* ---- the plan ---- */
 
 static gr_status make_parts(gr_plan *p, const gr_plan_config *c)
@@ -198,12 +299,15 @@ static gr_status make_parts(gr_plan *p, const gr_plan_config *c)
     if (!work_bytes || !in_place)
         return GR_ERR_NOMEM;
     GR_TRY(make_entries(p, c, work_bytes, in_place));
+    GR_TRY(make_segments(p));
+    GR_TRY(make_streams(p, c->kernels));
+    in.until = p->forks ? p->streams.until : NULL;
+    in.align = p->device->ops->align;
     in.order = p->order;
     in.work_bytes = work_bytes;
     in.in_place = g->in_place ? in_place : NULL;
     GR_TRY(gr_layout_make(p->arena, &in, &p->layout));
-    GR_TRY(make_feeds(p));
-    return make_segments(p);
+    return make_feeds(p);
 }
 
 gr_status gr_plan_create(gr_plan **out, const gr_graph *g, const gr_plan_config *c)
@@ -229,6 +333,8 @@ void gr_plan_destroy(gr_plan *p)
     if (!p)
         return;
     gr_plan_drop_recorded(p);
+    for (int i = 0; i < p->n_events; i++)
+        p->device->ops->event_destroy(p->device, p->events[i]);
     for (int i = p->n_entries - 1; i >= 0; i--)
         gr_kernel_end(&p->entries[i].ready);
     gr_arena_destroy(p->arena);
@@ -294,6 +400,8 @@ static void print_node(const gr_plan *p, int place, const gr_kernel *kernel, gr_
     if (work >= 0)
         gr_text_addf(out, "  work arena+%zu %zu bytes", p->layout.extents[work].offset,
                      p->layout.extents[work].n_bytes);
+    if (p->forks && p->streams.of[place] != GR_STREAM_COMPUTE)
+        gr_text_add(out, "  on the exchange stream");
     gr_text_addf(out, "  (%s)\n", site_of(n));
 }
 

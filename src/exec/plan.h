@@ -61,7 +61,8 @@ const gr_value *gr_plan_input(const gr_plan *p, int i);
 gr_status gr_plan_bind(gr_plan *p, const gr_bases *b) GR_MUST_CHECK;
 
 /*
- * Runs all nodes in order. On a device that can capture, the first run is plain, the
+ * Runs all nodes in order, on a device with streams each on its own (streams.h); behind the
+ * run all have joined the compute stream. On a device that can capture, the first run is plain, the
  * second records and launches, later ones launch; nodes whose kernel cannot be captured
  * cut the recording into segments. On such devices the inputs' addresses must be the
  * same at every run. A failure names the node and its site.

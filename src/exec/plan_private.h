@@ -6,7 +6,8 @@
  * (2) An entry's src and out hold addresses once bound, except those of inputs, which
  *     each run writes through `patches`.
  * (3) A segment is a stretch of entries that are recorded together, or one that is not
- *     recorded at all. Together they are all entries, in order.
+ *     recorded at all. Together they are all entries, in order. Behind each, all streams
+ *     have joined the compute stream.
  *
  * A plan belongs to one thread.
  */
@@ -15,6 +16,7 @@
 
 #include "exec/layout.h"
 #include "exec/plan.h"
+#include "exec/streams.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +27,7 @@ typedef struct gr_entry {
     gr_ready ready;
     gr_launch launch; /* its src and out are the arrays below */
     void **src, **out;
+    gr_stream_kind stream;
     int place;       /* of the node in the order */
     bool has_effect; /* changes something that outlives the run */
 } gr_entry;
@@ -58,6 +61,10 @@ struct gr_plan {
     int *feed_of;         /* by id of a root value: its feed; -1: none */
     gr_segment *segments; /* none where the device cannot capture */
     int n_segments;
+    bool forks;         /* some nodes run on another stream than compute */
+    gr_streams streams; /* then */
+    void **events;      /* owned through the backend: of the streams, then one per stream's forks */
+    int n_events;
 
     gr_bases bases;
     bool is_bound;

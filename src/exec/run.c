@@ -78,7 +78,6 @@ static gr_status bind_entry(gr_plan *p, gr_entry *e)
     e->launch.work = work >= 0 ? (char *)p->bases.arena + p->layout.extents[work].offset : NULL;
     e->launch.scalars = p->bases.scalars;
     e->launch.fault = p->bases.fault;
-    e->launch.stream = p->device->ops->stream(p->device);
     return GR_OK;
 }
 
@@ -96,7 +95,7 @@ void gr_plan_drop_recorded(gr_plan *p)
 
 gr_status gr_plan_bind(gr_plan *p, const gr_bases *b)
 {
-    GR_BUG_IF((uintptr_t)b->arena % GR_LAYOUT_ALIGN != 0);
+    GR_BUG_IF((uintptr_t)b->arena % p->device->ops->align != 0);
     gr_plan_drop_recorded(p);
     p->is_bound = false;
     p->bases = *b;
@@ -132,6 +131,44 @@ gr_status gr_plan_place_inputs(gr_plan *p, void *const *inputs)
     return GR_OK;
 }
 
+static gr_status wait_events(gr_plan *p, const gr_place_lists *l, int place, gr_stream_kind stream)
+{
+    for (int i = l->first[place]; i < l->first[place + 1]; i++)
+        GR_TRY(p->device->ops->event_wait(p->device, p->events[l->item[i]], stream));
+    return GR_OK;
+}
+
+/* What the node's stream waits for before it. */
+static gr_status fork_before(gr_plan *p, const gr_entry *e)
+{
+    const gr_backend_ops *ops = p->device->ops;
+    void *fork = p->events[p->streams.n_events + (int)e->stream];
+
+    if (p->streams.forks[e->place]) {
+        GR_TRY(ops->event_record(p->device, fork, GR_STREAM_COMPUTE));
+        GR_TRY(ops->event_wait(p->device, fork, e->stream));
+    }
+    return wait_events(p, &p->streams.waits, e->place, e->stream);
+}
+
+/* What others will wait for behind it, and what joins there. */
+static gr_status join_after(gr_plan *p, const gr_entry *e)
+{
+    int event = p->streams.event[e->place];
+
+    if (event >= 0)
+        GR_TRY(p->device->ops->event_record(p->device, p->events[event], e->stream));
+    return wait_events(p, &p->streams.joins, e->place, GR_STREAM_COMPUTE);
+}
+
+static gr_status run_kernel(gr_plan *p, gr_entry *e)
+{
+    if (p->forks)
+        GR_TRY(fork_before(p, e));
+    GR_TRY(e->ready.kernel->run(&e->launch));
+    return p->forks ? join_after(p, e) : GR_OK;
+}
+
 gr_status gr_plan_run_entries(gr_plan *p, const gr_run *r, int first, int end)
 {
     bool polls = r->poll && p->device->ops->can_poll;
@@ -144,7 +181,7 @@ gr_status gr_plan_run_entries(gr_plan *p, const gr_run *r, int first, int end)
         if (e->has_effect && p->device->ops->runs_at_once)
             GR_TRY(gr_plan_check_fault(p, p->bases.fault));
         e->launch.pool = r->pool;
-        st = e->ready.kernel->run(&e->launch);
+        st = run_kernel(p, e);
         if (st != GR_OK)
             return gr_plan_wrap(st, e->launch.node);
         if (polls)

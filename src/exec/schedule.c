@@ -1,23 +1,14 @@
 /*
- * The schedule. First the orders that must hold are written down as a list of
- * predecessors for each node:
+ * The schedule. Which nodes must run before which is found first (depend.h). Then nodes
+ * are placed in the given order, with two exceptions:
  *
- * (1) producers of its sources, and the nodes in `after`;
- * (2) who wrote its sources' memory last (in-place writers), so that it reads the same
- *     value wherever the two end up;
- * (3) for a writer: everyone who accessed that memory before, so that readers of the
- *     old value stay before it (rule 4 of graph.h). A node of GR_PLACE_EARLY counts as
- *     a writer of its sources: what it starts may change them at any time from then on.
- *
- * Then nodes are placed in the given order, with two exceptions:
- *
- * (4) an early node is placed as soon as all predecessors of it and all early nodes
+ * (1) an early node is placed as soon as all predecessors of it and all early nodes
  *     before it are placed, at the latest at its own turn;
- * (5) a late node is skipped at its turn, and placed with all late nodes before it when
+ * (2) a late node is skipped at its turn, and placed with all late nodes before it when
  *     a node that has it as predecessor comes up.
  *
  * At the turn of a node everything before it in the given order is placed, except late
- * nodes; so (5) finds the predecessors of the late nodes placed, and the result is an
+ * nodes; so (2) finds the predecessors of the late nodes placed, and the result is an
  * order that can run.
  *
  *     given    A  B  C  start(A)  finish  start(B)  finish  use  use
@@ -25,38 +16,11 @@
  */
 #include "exec/schedule.h"
 
-#include "base/alloc.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-
-typedef struct node_place {
-    const gr_node *node;
-    int place;
-} node_place;
-
-/* One access of a memory since its last write, as a list by number. */
-typedef struct reader {
-    int place;
-    int next; /* -1 ends */
-} reader;
-
-typedef struct memory {
-    int writer; /* place of the last writer, -1: none yet */
-    int reader; /* first of the readers since then, -1: none */
-} memory;
+#include "exec/depend.h"
 
 typedef struct scheduler {
     const gr_graph *g;
-    const gr_kernel_set *sets;
-
-    node_place *by_node; /* sorted by address, to find the nodes in `after` */
-    memory *memories;    /* by id of the root value */
-    reader *readers;
-    int n_readers;
-    int *pred; /* predecessors of place i: pred[first[i]] .. pred[first[i + 1] - 1] */
-    int *first;
-    int n_pred;
+    gr_depend before;
 
     int *early, *late; /* places of such nodes, in the given order */
     int n_early, n_late;
@@ -71,129 +35,32 @@ bool gr_schedule_runs(const gr_kernel_set *sets, const gr_node *n)
     return n->op->kernels != NULL || gr_kernel_list(sets, n->op) != NULL;
 }
 
-static int compare_nodes(const void *a, const void *b)
-{
-    uintptr_t x = (uintptr_t)((const node_place *)a)->node;
-    uintptr_t y = (uintptr_t)((const node_place *)b)->node;
-
-    return (x > y) - (x < y);
-}
-
-static int place_of(const scheduler *s, const gr_node *n)
-{
-    const node_place key = { .node = n };
-    const node_place *found = (const node_place *)bsearch(&key, s->by_node, (size_t)s->g->n_nodes,
-                                                          sizeof(key), compare_nodes);
-
-    GR_BUG_IF(!found); /* the verifier wants every named node in the graph */
-    return found->place;
-}
-
-static memory *memory_of(scheduler *s, const gr_value *v)
-{
-    int id = gr_value_root(v)->id;
-
-    GR_BUG_IF(id < 0 || id >= s->g->n_values);
-    return &s->memories[id];
-}
-
-static void add_pred(scheduler *s, int place, int before)
-{
-    if (before >= 0 && before != place)
-        s->pred[s->n_pred++] = before;
-}
-
-static void note_read(scheduler *s, int place, const gr_value *v)
-{
-    memory *m = memory_of(s, v);
-
-    add_pred(s, place, m->writer);
-    s->readers[s->n_readers] = (reader){ .place = place, .next = m->reader };
-    m->reader = s->n_readers++;
-}
-
-static void note_write(scheduler *s, int place, const gr_value *v)
-{
-    memory *m = memory_of(s, v);
-
-    add_pred(s, place, m->writer);
-    for (int r = m->reader; r >= 0; r = s->readers[r].next)
-        add_pred(s, place, s->readers[r].place);
-    *m = (memory){ .writer = place, .reader = -1 };
-}
-
-/* Predecessors of the node at `place`, by (1), (2) and (3). */
-static void note_node(scheduler *s, int place)
-{
-    const gr_node *n = s->g->nodes[place];
-    bool runs = gr_schedule_runs(s->sets, n);
-
-    s->first[place] = s->n_pred;
-    for (int i = 0; i < n->n_after; i++)
-        add_pred(s, place, place_of(s, n->after[i]));
-    for (int i = 0; i < n->n_src; i++) {
-        add_pred(s, place, place_of(s, n->src[i]->node));
-        note_read(s, place, n->src[i]);
-    }
-    for (int i = 0; i < n->n_src && n->op->place == GR_PLACE_EARLY; i++)
-        note_write(s, place, n->src[i]);
-    for (int i = 0; i < n->n_out; i++)
-        if (runs || !n->out[i].alias)
-            note_write(s, place, &n->out[i]);
-}
-
-/* Room for everything. Each reader becomes a predecessor of at most one writer, which
- * bounds their number: per source one producer, one writer, one write, one reader. */
 static gr_status make_room(scheduler *s, gr_arena *a)
 {
     size_t n = (size_t)s->g->n_nodes;
-    size_t n_src = 0, n_pred = 0;
 
-    for (int i = 0; i < s->g->n_nodes; i++) {
-        const gr_node *node = s->g->nodes[i];
-
-        n_src += (size_t)node->n_src;
-        n_pred += 4 * (size_t)node->n_src + (size_t)node->n_out + (size_t)node->n_after;
-    }
-    s->by_node = (node_place *)gr_arena_array(a, n, sizeof(*s->by_node));
-    s->memories = (memory *)gr_arena_array(a, (size_t)s->g->n_values, sizeof(*s->memories));
-    s->readers = (reader *)gr_arena_array(a, n_src, sizeof(*s->readers));
-    s->pred = (int *)gr_arena_array(a, n_pred, sizeof(*s->pred));
-    s->first = (int *)gr_arena_array(a, n + 1, sizeof(*s->first));
     s->early = (int *)gr_arena_array(a, n, sizeof(*s->early));
     s->late = (int *)gr_arena_array(a, n, sizeof(*s->late));
     s->is_placed = (bool *)gr_arena_array(a, n, sizeof(*s->is_placed));
-    if (!s->by_node || !s->memories || !s->readers || !s->pred || !s->first || !s->early ||
-        !s->late || !s->is_placed)
-        return GR_ERR_NOMEM;
-    return GR_OK;
+    return s->early && s->late && s->is_placed ? GR_OK : GR_ERR_NOMEM;
 }
 
-static void note_all(scheduler *s)
+static void find_movable(scheduler *s)
 {
-    int n = s->g->n_nodes;
-
-    for (int i = 0; i < s->g->n_values; i++)
-        s->memories[i] = (memory){ .writer = -1, .reader = -1 };
-    for (int i = 0; i < n; i++)
-        s->by_node[i] = (node_place){ .node = s->g->nodes[i], .place = i };
-    qsort(s->by_node, (size_t)n, sizeof(*s->by_node), compare_nodes);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < s->g->n_nodes; i++) {
         gr_place place = s->g->nodes[i]->op->place;
 
-        note_node(s, i);
         if (place == GR_PLACE_EARLY)
             s->early[s->n_early++] = i;
         else if (place == GR_PLACE_LATE)
             s->late[s->n_late++] = i;
     }
-    s->first[n] = s->n_pred;
 }
 
 static bool is_ready(const scheduler *s, int place)
 {
-    for (int i = s->first[place]; i < s->first[place + 1]; i++)
-        if (!s->is_placed[s->pred[i]])
+    for (int i = s->before.first[place]; i < s->before.first[place + 1]; i++)
+        if (!s->is_placed[s->before.pred[i]])
             return false;
     return true;
 }
@@ -205,7 +72,7 @@ static void put(scheduler *s, int place)
     s->order[s->n_order++] = s->g->nodes[place];
 }
 
-/* Places the early nodes that wait for nothing more, by (4). */
+/* Places the early nodes that wait for nothing more, by (1). */
 static void put_early(scheduler *s)
 {
     for (; s->next_early < s->n_early; s->next_early++) {
@@ -226,13 +93,13 @@ static void put_late(scheduler *s, int last)
     }
 }
 
-/* Places the late nodes that the node at `place` needs, by (5). */
+/* Places the late nodes that the node at `place` needs, by (2). */
 static void put_late_before(scheduler *s, int place)
 {
     int last = -1;
 
-    for (int i = s->first[place]; i < s->first[place + 1]; i++) {
-        int p = s->pred[i];
+    for (int i = s->before.first[place]; i < s->before.first[place + 1]; i++) {
+        int p = s->before.pred[i];
 
         if (s->g->nodes[p]->op->place == GR_PLACE_LATE && p > last)
             last = p;
@@ -263,7 +130,7 @@ static void put_all(scheduler *s)
 gr_status gr_schedule_make(gr_arena *arena, const gr_graph *g, const gr_kernel_set *sets,
                            gr_node ***out)
 {
-    scheduler s = { .g = g, .sets = sets };
+    scheduler s = { .g = g };
     gr_arena *scratch = NULL;
     gr_status st;
 
@@ -272,7 +139,8 @@ gr_status gr_schedule_make(gr_arena *arena, const gr_graph *g, const gr_kernel_s
         return GR_ERR_NOMEM;
     GR_TRY(gr_arena_create(&scratch));
     GR_TRY_GOTO(st, make_room(&s, scratch), done);
-    note_all(&s);
+    GR_TRY_GOTO(st, gr_depend_make(scratch, g, sets, g->nodes, &s.before), done);
+    find_movable(&s);
     put_all(&s);
     *out = s.order;
 done:

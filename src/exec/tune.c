@@ -71,6 +71,7 @@ static gr_prepare prepare_of(const gr_tune *t, const gr_node *n)
     return (gr_prepare){ .node = n,
                          .n_threads = t->n_threads > 0 ? t->n_threads : 1,
                          .device = t->device,
+                         .stream = t->device->ops->stream(t->device, GR_STREAM_COMPUTE),
                          .sets = t->kernels,
                          .work_limit = t->work_limit ? t->work_limit : GR_WORK_LIMIT };
 }
@@ -260,7 +261,7 @@ static gr_status time_ready(const gr_tune *t, const gr_node *n, const gr_ready *
                     .out = ends + n->n_src,
                     .data = r->data,
                     .pool = t->pool,
-                    .stream = t->device->ops->stream(t->device) };
+                    .stream = t->device->ops->stream(t->device, GR_STREAM_COMPUTE) };
 
     GR_TRY(place(t, &l, ends, r->work_bytes));
     return time_runs(t, r->kernel, &l, seconds);

@@ -50,6 +50,7 @@ struct gr_op {
     bool tunes;        /* so much work that measuring which kernel is fastest pays */
     bool has_effect;   /* kept though nothing reads it: collectives */
     gr_place place;    /* what the executor's schedule does with it */
+    bool on_exchange;  /* queued on the device's exchange stream, where it has one */
     unsigned wide_src; /* GR_AMP_LOW: bit i: source i is not cast (a log-sum-exp, say) */
 
     /* Fills out[i].shape and .dtype (and .alias, .space where not plain arena memory)
@@ -83,8 +84,12 @@ struct gr_op {
 
 typedef struct gr_prepare {
     const gr_node *node;
-    int n_threads;             /* of the pool it will run on */
-    void *device;              /* gr_device, for kernels of that device's module */
+    int n_threads; /* of the pool it will run on */
+    void *device;  /* gr_device, for kernels of that device's module */
+    void *stream;  /* the one it will run on: gr_launch.stream */
+    /* What each address will be a multiple of, as far as that is known; 0 for what has none. */
+    const size_t *src_align, *out_align; /* NULL: nothing is known */
+    size_t work_align;                   /* of the workspace; 0: nothing is known */
     const gr_kernel_set *sets; /* where the kernel comes from: for those that run others */
     const char *only;          /* tests: the name of the kernel to force, there too; or NULL */
     const char *variant;       /* one of variants(); NULL: the kernel's own choice */
@@ -92,6 +97,18 @@ typedef struct gr_prepare {
     void *data;                /* out: owned by the plan, ended by release() */
     char why[GR_WHY_BYTES];    /* out: filled by gr_decline() */
 } gr_prepare;
+
+/* The same for another node that the kernel runs: nothing is known of its addresses. */
+static inline gr_prepare gr_prepare_for(const gr_prepare *p, const gr_node *n)
+{
+    gr_prepare other = *p;
+
+    other.node = n;
+    other.data = NULL;
+    other.src_align = other.out_align = NULL;
+    other.work_align = 0;
+    return other;
+}
 
 /* For prepare(): this kernel does not take the node after all, and the next one of the list is
  * to be tried. `return gr_decline(p, "cuDNN has no engine for it")`, after ending what was
@@ -102,11 +119,11 @@ typedef struct gr_launch {
     const gr_node *node;
     void *const *src; /* n_src addresses in device memory; NULL for GR_SPACE_NONE */
     void *const *out;
-    void *work;                /* workspace() bytes, 64-byte aligned; NULL when 0 */
+    void *work;                /* workspace() bytes, at the device's alignment; NULL when 0 */
     void *data;                /* what prepare() left */
     const gr_scalars *scalars; /* device memory */
     gr_fault *fault;           /* device-visible */
-    void *stream;              /* of the backend; NULL on the CPU */
+    void *stream;              /* the node's, of the backend; NULL on the CPU */
     gr_pool *pool;             /* CPU threads; NULL: the caller alone */
 } gr_launch;
 

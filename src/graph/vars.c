@@ -10,7 +10,6 @@
 #include "base/random.h"
 #include "base/size.h"
 
-#define VAR_ALIGN  64u /* a cache line, and what vector code likes */
 #define PAGE_BYTES 4096u
 
 gr_status gr_vars_create(gr_vars **out)
@@ -20,6 +19,7 @@ gr_status gr_vars_create(gr_vars **out)
 
     if (!t)
         return GR_ERR_NOMEM;
+    t->align = 64;
     GR_TRY_GOTO(st, gr_arena_create(&t->arena), fail);
     *out = t;
     return GR_OK;
@@ -184,8 +184,8 @@ static gr_status place_vars(gr_vars *t, bool common, size_t *at)
         if (v->common != common)
             continue;
         v->offset = *at;
-        GR_TRY(gr_size_add(at, *at, n_bytes + VAR_ALIGN - 1));
-        *at &= ~(size_t)(VAR_ALIGN - 1);
+        GR_TRY(gr_size_add(at, *at, n_bytes + t->align - 1));
+        *at &= ~(t->align - 1);
     }
     return GR_OK;
 }

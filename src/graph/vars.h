@@ -53,6 +53,7 @@ typedef struct gr_vars {
     gr_var **list;
     int n, cap;
     bool sealed;
+    size_t align;       /* of each place, and of gradients: the device's; 64 if nobody says more */
     size_t n_bytes;     /* of the state space, once sealed */
     size_t n_common;    /* bytes of it, from its beginning, that hold what is common */
     const char *freeze; /* parameters to freeze: patterns parted by commas; or NULL. Borrowed */
@@ -87,7 +88,7 @@ gr_status gr_vars_check_pattern(const gr_vars *t, const char *pattern) GR_MUST_C
  * not: it is more likely misspelt than meant so. */
 gr_status gr_vars_check_freeze(const gr_vars *t) GR_MUST_CHECK;
 
-/* Fixes the table and gives each variable its place, 64-byte aligned: those that are common
+/* Fixes the table and gives each variable its place, aligned: those that are common
  * first, and the others on pages of their own behind them. */
 gr_status gr_vars_seal(gr_vars *t) GR_MUST_CHECK;
 

@@ -272,10 +272,9 @@ static void apart_release(void *data)
 static gr_status ready_piece(apart *a, int i, bool is_core, const gr_prepare *p)
 {
     piece *e = &a->pieces[i];
-    gr_prepare inner = *p;
+    gr_prepare inner = gr_prepare_for(p, &e->node);
     bool declined; /* either way this kernel cannot */
 
-    inner.node = &e->node;
     if (is_core && p->variant)
         GR_TRY(gr_kernel_ready_choice(&e->ready, &inner, p->variant, &declined));
     else
@@ -367,12 +366,12 @@ static gr_status add_variants(const gr_kernel *k, const gr_prepare *p, gr_text *
 
 static gr_status apart_variants(const gr_prepare *p, gr_text *out)
 {
-    gr_prepare inner = *p;
+    gr_prepare inner;
     const gr_kernel *k;
     gr_plain plain;
 
     gr_fusion_plain(p->node, &plain);
-    inner.node = &plain.node;
+    inner = gr_prepare_for(p, &plain.node);
     for (int i = 0; (k = gr_kernel_at(p->sets, &plain.node, i)); i++) {
         if (gr_kernel_refusal(k, &plain.node) || strcmp(k->name, "reference") == 0)
             continue;

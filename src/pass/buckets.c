@@ -3,12 +3,10 @@
  *
  * Slots stand in the reversed order of the parameter table, which is about the order in
  * which the backward pass finishes them; the first bucket is small so that exchange
- * starts early. Each slot is 64-byte aligned; the padding stays zero and is summed along.
+ * starts early. Each slot is aligned as the state is; the padding stays zero and is summed along.
  */
 #include "base/size.h"
 #include "pass/pass.h"
-
-#define SLOT_ALIGN 64u
 
 static int count_used(const gr_vars *vars, const bool *used)
 {
@@ -31,9 +29,10 @@ static gr_status lay_slots(gr_buckets *b, const gr_vars *vars, const bool *used)
         GR_TRY(gr_size_mul(&n_bytes, (size_t)gr_shape_count(&vars->list[i]->shape), sizeof(float)));
         b->var[b->n_slots] = vars->list[i];
         b->offset[b->n_slots++] = at;
-        GR_TRY(gr_size_add(&at, at, gr_round_up(n_bytes, SLOT_ALIGN)));
+        GR_TRY(gr_size_add(&at, at, gr_round_up(n_bytes, vars->align)));
     }
     b->n_bytes = at;
+    b->align = vars->align;
     return GR_OK;
 }
 
@@ -98,7 +97,7 @@ gr_status gr_buckets_narrow(gr_buckets *b, gr_dtype low)
         c->dtype = low;
         c->offset = b->n_bytes;
         GR_TRY(gr_size_add(&b->n_bytes, b->n_bytes,
-                           gr_round_up(c->n_elem * gr_dtype_bytes(low), SLOT_ALIGN)));
+                           gr_round_up(c->n_elem * gr_dtype_bytes(low), b->align)));
     }
     return GR_OK;
 }

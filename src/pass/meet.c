@@ -18,14 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEET_ALIGN 64u
-
-void gr_meetings_open(gr_meetings *m, size_t n_bytes)
+void gr_meetings_open(gr_meetings *m, size_t n_bytes, size_t align)
 {
     if (m->is_open)
         return;
     m->is_open = true;
-    m->n_bytes = gr_round_up(n_bytes, MEET_ALIGN);
+    m->align = align;
+    m->n_bytes = gr_round_up(n_bytes, align);
 }
 
 static gr_status add_meeting(gr_meetings *m, gr_arena *arena, const gr_meeting *want)
@@ -47,7 +46,7 @@ static gr_status add_meeting(gr_meetings *m, gr_arena *arena, const gr_meeting *
     if (!c->label)
         return GR_ERR_NOMEM;
     GR_TRY(gr_size_mul(&n_bytes, c->n_elem, gr_dtype_bytes(c->dtype)));
-    GR_TRY(gr_size_add(&m->n_bytes, m->n_bytes, gr_round_up(n_bytes, MEET_ALIGN)));
+    GR_TRY(gr_size_add(&m->n_bytes, m->n_bytes, gr_round_up(n_bytes, m->align)));
     m->n++;
     return GR_OK;
 }

@@ -51,6 +51,7 @@ typedef struct gr_buckets {
     size_t *offset;     /* of each slot, bytes in the exchange space */
     int n_slots;
     size_t n_bytes;
+    size_t align;   /* of slots and rows, as that of the state */
     bool is_reused; /* buckets take turns in the same memory; see pass/shard.h */
 } gr_buckets;
 
@@ -96,12 +97,13 @@ typedef struct gr_meetings {
     int n;
     bool is_open, is_closed; /* begun; no more may be added */
     size_t n_bytes;          /* of the exchange space, buckets included */
+    size_t align;            /* of places in it */
     int order[GR_MAX_COLLS]; /* ids; n_order 0: not known yet */
     int n_order;
 } gr_meetings;
 
 /* Begins the list behind n_bytes of buckets, unless it has begun. */
-void gr_meetings_open(gr_meetings *m, size_t n_bytes);
+void gr_meetings_open(gr_meetings *m, size_t n_bytes, size_t align);
 /* The meeting of this label, size and type that is not in `used` yet (by place in the list),
  * added while the list may grow. Its label lives in `arena`. */
 gr_status gr_meetings_get(gr_meetings *m, gr_arena *arena, const gr_meeting *want, bool *used,

@@ -201,7 +201,7 @@ static gr_status narrow(gr_shard *s, gr_arena *arena, gr_buckets *b, gr_dtype lo
         GR_TRY(keep_in_place(s, arena));
     for (int i = 0; i < b->n_buckets; i++) {
         gr_coll *c = &b->bucket[i].coll;
-        size_t n_bytes = gr_round_up(c->n_elem * size, LINE * sizeof(float));
+        size_t n_bytes = gr_round_up(c->n_elem * size, b->align);
 
         c->dtype = low;
         if (!b->is_reused) {
@@ -280,7 +280,7 @@ static gr_status add_coll(gr_buckets *b, gr_coll *c, const char *label, int id)
     c->offset = b->n_bytes;
     c->op = GR_REDUCE_SUM;
     return gr_size_add(&b->n_bytes, b->n_bytes,
-                       gr_round_up(c->n_elem * gr_dtype_bytes(c->dtype), LINE * sizeof(float)));
+                       gr_round_up(c->n_elem * gr_dtype_bytes(c->dtype), b->align));
 }
 
 static gr_status make_norm(gr_shard *s, gr_arena *arena, gr_buckets *b)

@@ -113,26 +113,6 @@ static gr_status place_inputs(gr_step *s, gr_entry *e)
     return GR_OK;
 }
 
-/* Staging slots grow to the largest entry's need: scalars first, then inputs. */
-static gr_status grow_slots(gr_step *s, const gr_entry *e)
-{
-    const gr_backend_ops *ops = s->device->ops;
-    size_t need = e->input_bytes;
-
-    if (!ops->needs_copies || need <= s->slot_bytes)
-        return GR_OK;
-    GR_TRY(ops->sync(s->device));
-    s->slot_bytes = 0; /* until both are there */
-    for (int i = 0; i < 2; i++) {
-        ops->host_free(s->device, s->slot[i]);
-        s->slot[i] = NULL;
-    }
-    for (int i = 0; i < 2; i++)
-        GR_TRY(ops->host_alloc(s->device, need, &s->slot[i]));
-    s->slot_bytes = need;
-    return GR_OK;
-}
-
 gr_status gr_step_make_plan(gr_step *s, gr_graph *g, gr_plan **out)
 {
     gr_plan_config pc = {
@@ -183,7 +163,7 @@ static gr_status fill_entry(gr_step *s, gr_entry *e, const gr_named *feeds, int 
     GR_TRY(gr_step_make_plan(s, e->graph, &e->plan));
     GR_TRY(check_limit(s, e));
     GR_TRY(place_inputs(s, e));
-    GR_TRY(grow_slots(s, e));
+    GR_TRY(gr_step_grow_staging(s, e->input_bytes));
     GR_TRY(gr_step_grow_arena(s, gr_plan_arena_bytes(e->plan)));
     return gr_step_bind(s, e);
 }

@@ -12,8 +12,6 @@
 #include "base/size.h"
 #include "step/private.h"
 
-#define VAR_ALIGN 64
-
 /* A plan that is only looked at. */
 typedef struct look {
     gr_step *s;
@@ -170,8 +168,8 @@ static void count_state(const gr_step *s, gr_memory_report *r)
 {
     for (int i = 0; i < s->vars->n; i++) {
         const gr_var *v = s->vars->list[i];
-        size_t n_bytes =
-            gr_round_up((size_t)gr_shape_count(&v->shape) * gr_dtype_bytes(v->dtype), VAR_ALIGN);
+        size_t n_bytes = gr_round_up((size_t)gr_shape_count(&v->shape) * gr_dtype_bytes(v->dtype),
+                                     s->vars->align);
 
         if (v->common)
             n_bytes /= (size_t)gr_pg_size(s->c.pg); /* so that the ranks' reports add up */
@@ -214,13 +212,14 @@ static gr_status fill_report(look *l)
     return st;
 }
 
-static size_t input_bytes(const gr_plan *p)
+/* Where they are sent ahead there are two more of each. */
+static size_t input_bytes(const gr_step *s, const gr_plan *p)
 {
-    size_t n_bytes = 0;
+    size_t n_bytes = 0, n_each = s->device->ops->has_streams ? 3 : 1;
 
     for (int i = 0; i < gr_plan_n_inputs(p); i++)
         n_bytes += gr_round_up(gr_value_bytes(gr_plan_input(p, i)), GR_SLOT_ALIGN);
-    return n_bytes;
+    return n_bytes * n_each;
 }
 
 static void add_up(const gr_step *s, bool training, gr_memory_report *r)
@@ -233,7 +232,7 @@ static void add_up(const gr_step *s, bool training, gr_memory_report *r)
 
 size_t gr_step_total_bytes(const gr_step *s, const gr_plan *plan, bool training)
 {
-    gr_memory_report r = { .inputs = input_bytes(plan), .arena = gr_plan_arena_bytes(plan) };
+    gr_memory_report r = { .inputs = input_bytes(s, plan), .arena = gr_plan_arena_bytes(plan) };
 
     add_up(s, training, &r);
     return r.total;
@@ -257,7 +256,7 @@ static gr_status measure_one(gr_step *s, gr_purpose purpose, const gr_named *fee
         l.layout = gr_plan_layout(plan);
         l.order = gr_plan_order(plan);
         st = fill_report(&l);
-        own.inputs = input_bytes(plan);
+        own.inputs = input_bytes(s, plan);
     }
     if (st == GR_OK && (own.arena >= r->arena || r->total == 0)) {
         own.total = 1; /* filled */

@@ -182,20 +182,20 @@ static bool syncs_norm(const build *b)
 
 static gr_status sync_norm(build *b)
 {
-    gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+    gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes, b->s->vars->align);
     return gr_pass_sync_norm(b->g, &b->s->meetings, b->s->arena, b->s->group);
 }
 
 static gr_status sync_counts(build *b)
 {
-    gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+    gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes, b->s->vars->align);
     return gr_pass_sync_counts(b->g, &b->s->meetings, b->s->arena, b->s->group);
 }
 
 static gr_status accumulate(build *b)
 {
     if (b->g->loss_count) {
-        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes, b->s->vars->align);
         GR_TRY(gr_pass_count(b->g, &b->s->meetings, b->s->arena, b->s->group, updates(b)));
     }
     return gr_pass_accumulate(b->g, &b->s->buckets);
@@ -227,7 +227,7 @@ static bool watches(const build *b)
 static gr_status vote(build *b)
 {
     if (gr_pg_size(b->s->group) > 1)
-        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes);
+        gr_meetings_open(&b->s->meetings, b->s->buckets.n_bytes, b->s->vars->align);
     return gr_pass_vote(b->g, &b->s->meetings, b->s->arena, b->s->group, updates(b));
 }
 

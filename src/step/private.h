@@ -47,6 +47,15 @@ typedef struct gr_entry {
     uint64_t used_at; /* of the step's clock of uses */
 } gr_entry;
 
+/* Scalars and inputs on their way to the device; see send.c. */
+typedef struct gr_staging {
+    void *pinned[2], *ahead[2]; /* host memory; device memory, where it has streams */
+    void *was_read[2], *is_up;  /* events */
+    bool has_events;
+    size_t n_bytes; /* of each; 0: none are there */
+    int next;
+} gr_staging;
+
 /* Records of updates on their way to the host (vote.c). */
 typedef struct gr_records {
     int32_t *mem;            /* pinned: GR_AHEAD + 1 records; NULL: not made yet */
@@ -87,9 +96,7 @@ struct gr_step {
     size_t arena_bytes, exchange_bytes;
     size_t common_bytes; /* of the state's mapping, when it begins with what is common; else 0 */
     gr_scalars *scalars; /* where nothing is copied; else each entry has its own */
-    void *slot[2];       /* pinned: scalars, then inputs */
-    size_t slot_bytes;
-    int next_slot;
+    gr_staging staging;
 
     struct gr_choice *choices; /* kernels that were measured */
     int n_choices, cap_choices;
@@ -156,6 +163,12 @@ gr_status gr_step_check_feeds(const gr_named *feeds, int n_feeds) GR_MUST_CHECK;
 gr_status gr_step_entry(gr_step *s, gr_purpose purpose, const gr_named *feeds, int n_feeds,
                         gr_entry **out) GR_MUST_CHECK;
 void gr_entry_destroy(gr_step *s, gr_entry *e);
+
+/* send.c: room for so many bytes of scalars and inputs, where they are copied; their way up. */
+gr_status gr_step_grow_staging(gr_step *s, size_t n_bytes) GR_MUST_CHECK;
+void gr_step_free_staging(gr_step *s);
+gr_status gr_step_send_copies(gr_step *s, gr_entry *e, const gr_named *feeds,
+                              const gr_scalars *v) GR_MUST_CHECK;
 
 /* run.c: the named trace that is called so, as gr_purpose.trace. GR_ERR_ARG: there is none. */
 gr_status gr_step_find_trace(const gr_step *s, const char *name, int *out) GR_MUST_CHECK;

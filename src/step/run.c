@@ -33,26 +33,6 @@ static gr_status send_addresses(gr_step *s, gr_entry *e, const gr_named *feeds, 
     return GR_OK;
 }
 
-static gr_status send_copies(gr_step *s, gr_entry *e, const gr_named *feeds, const gr_scalars *v)
-{
-    const gr_backend_ops *ops = s->device->ops;
-    int slot = s->next_slot;
-    char *mem = s->slot[slot];
-
-    GR_TRY(ops->slot_wait(s->device, slot));
-    memcpy(mem, v, sizeof(*v));
-    for (int i = 0; i < gr_plan_n_inputs(e->plan); i++) {
-        size_t n_bytes = gr_value_bytes(gr_plan_input(e->plan, i));
-        size_t at = (size_t)((char *)e->inputs[i] - (char *)e->input_mem);
-
-        if (n_bytes > 0)
-            memcpy(mem + at, feeds[e->feed_of[i]].mem, n_bytes);
-    }
-    GR_TRY(ops->upload(s->device, e->input_mem, mem, e->input_bytes));
-    s->next_slot = 1 - slot;
-    return ops->slot_mark(s->device, slot);
-}
-
 static gr_status poll_group(void *pg)
 {
     return gr_pg_poll(pg);
@@ -82,7 +62,8 @@ static uint64_t first_sample(const gr_step *s, const gr_named *feeds, int n_feed
     stretch += (uint64_t)gr_pg_rank(s->c.pg);
     for (int i = 0; i < n_feeds; i++)
         if (feeds[i].shape.n_dims > 0)
-            return stretch * (uint64_t)feeds[i].shape.dim[0];
+            return stretch *
+                   (uint64_t)(s->c.max_batch > 0 ? s->c.max_batch : feeds[i].shape.dim[0]);
     return 0;
 }
 
@@ -98,7 +79,7 @@ gr_status gr_step_send(gr_step *s, gr_entry *e, const gr_named *feeds, int n_fee
     };
 
     GR_TRY(check_feeds(feeds, n_feeds));
-    return s->device->ops->needs_copies ? send_copies(s, e, feeds, &v)
+    return s->device->ops->needs_copies ? gr_step_send_copies(s, e, feeds, &v)
                                         : send_addresses(s, e, feeds, &v);
 }
 

@@ -189,6 +189,7 @@ gr_status gr_step_create(gr_step **out, const gr_step_config *config)
     s->vars->freeze = s->c.freeze;
     GR_TRY_GOTO(st, gr_step_parse_choices(s, config->choices), fail);
     GR_TRY_GOTO(st, gr_step_open_device(s), fail);
+    s->vars->align = s->device->ops->align;
     if (s->c.amp == GR_AMP_AUTO)
         s->c.amp = s->device->ops->has_bf16(s->device) ? GR_AMP_BF16 : GR_AMP_F16;
     s->update.scale_loss = s->c.amp == GR_AMP_F16;
@@ -213,8 +214,7 @@ static void free_memory(gr_step *s)
     ops->host_free(s->device, s->params);
     ops->host_free(s->device, s->records.mem);
     ops->host_free(s->device, s->bases.fault);
-    ops->host_free(s->device, s->slot[0]);
-    ops->host_free(s->device, s->slot[1]);
+    gr_step_free_staging(s);
 }
 
 void gr_step_destroy(gr_step *s)

@@ -68,7 +68,7 @@ gr_status gr_step_send_record(gr_step *s)
         return GR_OK;
     GR_TRY(s->device->ops->download(s->device, place_of(s, n),
                                     (const char *)s->bases.state + v->offset, RECORD_BYTES));
-    GR_TRY(s->device->ops->slot_mark(s->device, slot_of(n)));
+    GR_TRY(s->device->ops->slot_mark(s->device, slot_of(n), GR_STREAM_COMPUTE));
     s->records.n_made++;
     return GR_OK;
 }

@@ -93,16 +93,31 @@ static gr_status check_folder(gr_trainer *t)
 
 /* ---- what is in it ---- */
 
-static void add_fields(gr_text *out, const char *what, const gr_field *fields, int n)
+static void add_fields(const gr_recipe_view *view, const char *what, const gr_field *fields, int n,
+                       gr_text *out)
 {
-    char shape[GR_SHAPE_TEXT];
-
     gr_text_addf(out, "  %s:", what);
-    for (int i = 0; i < n; i++)
-        gr_text_addf(out, "%s %s %s %s", i > 0 ? "," : "", fields[i].name,
-                     gr_dtype_name(fields[i].dtype),
-                     gr_shape_text(&fields[i].shape, shape, sizeof(shape)));
+    for (int i = 0; i < n; i++) {
+        gr_text_addf(out, "%s %s %s ", i > 0 ? "," : "", fields[i].name,
+                     gr_dtype_name(fields[i].dtype));
+        gr_fields_shape_text(view, &fields[i], out);
+    }
     gr_text_add(out, "\n");
+}
+
+/* What batches are padded to, and what that costs. */
+static void add_sizes(const gr_trainer *t, gr_text *out)
+{
+    const gr_sizes *sizes = t->sizes[GR_SPLIT_TRAIN];
+
+    if (!sizes)
+        return;
+    gr_text_addf(out, "Batches are padded to one of %d sizes:\n", sizes->n_sizes);
+    for (int k = 0; k < sizes->n_sizes; k++) {
+        gr_text_add(out, "  ");
+        gr_fields_size_text(&t->view, gr_feed_size(sizes, k), out);
+        gr_text_addf(out, " (%" PRId64 " tokens)\n", sizes->tokens[k]);
+    }
 }
 
 static gr_status say_model(gr_trainer *t)
@@ -112,10 +127,11 @@ static gr_status say_model(gr_trainer *t)
     gr_status st;
 
     gr_text_add(&text, "Shapes of a sample:\n");
-    add_fields(&text, "inputs", t->view.feeds, t->view.n_feeds);
-    add_fields(&text, "outputs", t->view.outputs, t->view.n_outputs);
+    add_fields(&t->view, "inputs", t->view.feeds, t->view.n_feeds, &text);
+    add_fields(&t->view, "outputs", t->view.outputs, t->view.n_outputs, &text);
+    add_sizes(t, &text);
     gr_text_add(&text, "Layers (FLOP: forward, one sample):\n");
-    st = gr_layers_text(g, gr_step_vars(t->step), t->o.batch_size, &text);
+    st = gr_layers_text(g, gr_step_vars(t->step), t->largest_n, &text);
     if (st == GR_OK) {
         gr_text_add(&text, "Arithmetic of a step on each rank, forward and backward: ");
         gr_layers_count(gr_graph_flops(g) * (double)t->o.accumulate, &text);
@@ -154,12 +170,12 @@ static void say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
 
     fit.limit_bytes = (size_t)t->o.device_memory;
     if (fits)
-        fit.min_batch = t->o.batch_size;
-    if (fit.max_batch < t->o.batch_size)
-        fit.max_batch = t->o.batch_size;
+        fit.min_batch = t->largest_n;
+    if (fit.max_batch < t->largest_n)
+        fit.max_batch = t->largest_n;
     gr_bytes_text(fit.limit_bytes, limit);
     gr_trainer_say(t, "Device memory %s: batch_size %" PRId64 " needs %s and %s", limit,
-                   t->o.batch_size, gr_bytes_text(total, need), fits ? "fits" : "does not fit");
+                   t->largest_n, gr_bytes_text(total, need), fits ? "fits" : "does not fit");
     st = gr_trainer_fit_batch(t, feeds, &fit, &batch, &n_bytes);
     if (st == GR_OK)
         gr_trainer_say(t, "  the largest batch_size that fits is %s%" PRId64 " (%s)",
@@ -171,14 +187,26 @@ static void say_fit(gr_trainer *t, const gr_named *feeds, size_t total)
                        gr_error_message());
 }
 
+/* Which batch the numbers are of, where batches differ. */
+static void say_largest(gr_trainer *t)
+{
+    gr_text size = GR_TEXT_INIT;
+
+    gr_trainer_largest_text(t, &size);
+    if (t->view.n_axes > 0)
+        gr_trainer_say(t, "The largest batch: %" PRId64 " sample%s%s", t->largest_n,
+                       gr_plural(t->largest_n), gr_text_str(&size));
+    gr_text_fini(&size);
+}
+
 static gr_status say_memory(gr_trainer *t, size_t *total)
 {
     gr_memory_report r;
     char *text;
 
-    GR_TRY(gr_feed_shapes(&t->view, t->o.batch_size, t->shapes));
-    GR_TRY(gr_step_memory_report(t->step, true, t->shapes, t->view.n_feeds, &r));
+    GR_TRY(gr_trainer_largest(t, &r));
     GR_TRY(gr_memory_report_text(&r, &text));
+    say_largest(t);
     gr_trainer_say(t, "Memory of a step on each rank:\n%s", text);
     free(text);
     *total = r.total;
@@ -245,7 +273,7 @@ static gr_status refuse_there(gr_trainer *t, size_t total)
 
     t->told_all = true;
     return gr_fail(GR_ERR_NOMEM, "batch_size %" PRId64 " needs %s, and --device_memory is %s",
-                   t->o.batch_size, gr_bytes_text(total, need),
+                   t->largest_n, gr_bytes_text(total, need),
                    gr_bytes_text((size_t)t->o.device_memory, limit));
 }
 

@@ -83,6 +83,10 @@ static gr_status describe_place(const gr_trainer *t, gr_snapshot *snap)
     int64_t place = gr_trainer_place(t, t->at), epoch = place / t->steps_per_epoch;
     int64_t samples = place % t->steps_per_epoch * gr_rate_effective(&t->o, t->n_ranks);
 
+    if (t->o.sampler == GR_ORDER_BUCKETED) /* batches differ in size: about */
+        samples = gr_trainer_share(place % t->steps_per_epoch, t->size[GR_SPLIT_TRAIN],
+                                   t->steps_per_epoch);
+
     GR_TRY(set_number(snap, GR_KEY_AT, t->at));
     GR_TRY(set_number(snap, GR_KEY_PLACE, place));
     GR_TRY(set_number(snap, GR_KEY_EPOCH, epoch));

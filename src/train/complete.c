@@ -15,7 +15,7 @@ static gr_status restore(gr_trainer *t)
 {
     GR_TRY(gr_trainer_open_data(t));
     GR_TRY(gr_trainer_create_step(t));
-    GR_TRY(gr_trainer_plan_shape(t, true, 2)); /* batch norm has no statistics of one */
+    GR_TRY(gr_trainer_plan_small(t));
     GR_TRY(gr_trainer_take_pretrained(t));
     return gr_trainer_restore_state(t);
 }

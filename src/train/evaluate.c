@@ -1,6 +1,7 @@
 /*
  * Evaluation: every sample of a split once, on all ranks together. Rank r takes samples r,
- * r + W, r + 2W, ...; nothing is padded. Counts and the loss are summed in double, in rank
+ * r + W, r + 2W, ..., or of samples that differ in length batches r, r + W, ... by rising size;
+ * no sample comes twice. Counts and the loss are summed in double, in rank
  * order, and a metric is made of the sums: never a mean of batch means. A recipe whose loss is
  * no mean over samples makes it from its counts, too.
  *
@@ -34,28 +35,58 @@ int64_t gr_eval_count(int64_t n, int rank, int n_ranks)
     return n <= rank ? 0 : (n - rank - 1) / n_ranks + 1;
 }
 
+typedef struct room {
+    gr_trainer *t;
+    gr_split split;
+    size_t *most; /* of each output: bytes of a batch */
+} room;
+
+static gr_status add_room(void *arg, int64_t n, int k)
+{
+    const room *r = arg;
+    const gr_sizes *sizes;
+
+    GR_TRY(gr_trainer_sizes(r->t, r->split, &sizes));
+    for (int i = 0; i < r->t->view.n_outputs; i++) {
+        size_t bytes = (size_t)n * gr_field_bytes(&r->t->view.outputs[i], gr_feed_size(sizes, k));
+
+        r->most[i] = bytes > r->most[i] ? bytes : r->most[i];
+    }
+    return GR_OK;
+}
+
+/* Of the largest batch that the task evaluates. */
+static gr_status make_outputs(gr_trainer *t, size_t *most)
+{
+    static const gr_split splits[] = { GR_SPLIT_VALID, GR_SPLIT_TEST, GR_SPLIT_PREDICT };
+    room r = { t, splits[t->task], most }; /* as gr_task counts */
+
+    GR_TRY(gr_trainer_shapes(t, r.split, add_room, &r));
+    for (int i = 0; i < t->view.n_outputs; i++) {
+        t->eval.outputs[i] = gr_calloc(most[i] + 1, 1);
+        if (!t->eval.outputs[i])
+            return GR_ERR_NOMEM;
+    }
+    return GR_OK;
+}
+
 gr_status gr_trainer_open_eval(gr_trainer *t)
 {
     gr_eval_memory *m = &t->eval;
+    size_t *most;
+    gr_status st;
 
-    for (int split = GR_SPLIT_VALID; split < GR_N_SPLITS; split++) {
-        int64_t n = gr_trainer_batch_size(t, (gr_split)split);
-
-        m->max_batch = n > m->max_batch ? n : m->max_batch;
-    }
     m->outputs = gr_calloc((size_t)t->view.n_outputs + 1, sizeof(*m->outputs));
     m->feeds = gr_calloc((size_t)t->view.n_feeds + 1, sizeof(*m->feeds));
     t->scores.values = gr_calloc((size_t)t->view.n_metrics + 1, sizeof(*t->scores.values));
     if (!m->outputs || !m->feeds || !t->scores.values)
         return GR_ERR_NOMEM;
-    for (int i = 0; i < t->view.n_outputs; i++) {
-        const gr_field *f = &t->view.outputs[i];
-
-        m->outputs[i] = gr_calloc((size_t)m->max_batch * (size_t)gr_shape_count(&f->shape),
-                                  gr_dtype_bytes(f->dtype));
-        if (!m->outputs[i])
-            return GR_ERR_NOMEM;
-    }
+    most = gr_calloc((size_t)t->view.n_outputs + 1, sizeof(*most));
+    if (!most)
+        return GR_ERR_NOMEM;
+    st = make_outputs(t, most);
+    gr_free(most);
+    GR_TRY(st);
     m->counts = gr_calloc((size_t)t->view.n_counts + N_EXTRA, sizeof(*m->counts));
     return m->counts ? GR_OK : GR_ERR_NOMEM;
 }
@@ -77,11 +108,12 @@ static gr_status run_batch(gr_trainer *t, const gr_loaded *b, gr_eval *e)
 {
     const gr_feed *f = &t->feeds[e->split];
 
+    e->padded = gr_feed_size(f->from.sizes, b->size);
     GR_TRY(gr_step_eval(t->step, f->feeds, t->view.n_feeds));
     for (int i = 0; i < t->view.n_outputs; i++) {
         const gr_field *field = &t->view.outputs[i];
-        gr_vec rows = { t->eval.outputs[i], (size_t)(b->n * gr_shape_count(&field->shape)),
-                        field->dtype };
+        gr_shape shape = gr_field_shape(field, e->padded);
+        gr_vec rows = { t->eval.outputs[i], (size_t)(b->n * gr_shape_count(&shape)), field->dtype };
 
         GR_TRY(gr_step_read(t->step, field->name, rows));
     }
@@ -110,14 +142,11 @@ static gr_status score_batch(gr_trainer *t, const gr_eval *e)
 
 static meeting first_meeting(const gr_trainer *t, gr_split split)
 {
-    int64_t batch = gr_trainer_batch_size(t, split);
-    /* The last rank has the fewest samples. */
-    int64_t n = gr_eval_count(t->size[split], t->n_ranks - 1, t->n_ranks);
     bool meets = t->heeds_stops && split == GR_SPLIT_VALID;
 
     return (meeting){ .every = 1,
                       .next = meets ? 1 : 0,
-                      .fewest = (n + batch - 1) / batch,
+                      .fewest = t->feeds[split].order->fewest,
                       .at_ms = gr_now_ns() / 1000000 };
 }
 
@@ -143,9 +172,10 @@ static gr_status run_split(gr_trainer *t, gr_split split, gr_prediction *out)
 {
     gr_feed *f = &t->feeds[split];
     const gr_loaded *b;
-    meeting m = first_meeting(t, split);
+    meeting m;
 
     GR_TRY(gr_trainer_open_feed(t, split));
+    m = first_meeting(t, split);
     GR_TRY(gr_loader_seek(f->loader, 0, 0));
     for (int64_t n_done = 1;; n_done++) {
         gr_eval e = { .split = split };
@@ -169,7 +199,7 @@ gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction 
     double n;
 
     GR_TRY(gr_wrap(run_split(t, split, out), "prediction"));
-    n = (double)(gr_eval_count(t->size[split], t->rank, t->n_ranks) - t->feeds[split].n_bad);
+    n = (double)(t->feeds[split].order->n_samples - t->feeds[split].n_bad);
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &n, 1, GR_F64 }, GR_REDUCE_SUM));
     *n_samples = (int64_t)n;
     return GR_OK;

@@ -17,51 +17,111 @@ const char *gr_split_name(gr_split split)
     return split_names[split];
 }
 
-static size_t field_bytes(const gr_field *f)
+const int64_t *gr_feed_size(const gr_sizes *sizes, int k)
 {
-    return (size_t)gr_shape_count(&f->shape) * gr_dtype_bytes(f->dtype);
+    return sizes ? sizes->size + (size_t)k * (size_t)sizes->n_axes : NULL;
 }
 
-size_t gr_feed_sample_bytes(const gr_recipe_view *view)
-{
-    size_t n_bytes = 0;
+/* ---- one sample ---- */
 
-    for (int i = 0; i < view->n_feeds; i++)
-        n_bytes += field_bytes(&view->feeds[i]);
-    return n_bytes;
+gr_status gr_feed_open_worker(const gr_feed_source *from, gr_feed_worker *w)
+{
+    const gr_recipe_data *data = from->recipe->data;
+
+    *w = (gr_feed_worker){ .slots =
+                               gr_calloc((size_t)from->view->n_feeds + 1, sizeof(gr_feed_slot)) };
+    if (!w->slots)
+        return GR_ERR_NOMEM;
+    return data->scratch_open ? data->scratch_open(from->user, &w->scratch) : GR_OK;
 }
 
-gr_status gr_feed_shapes(const gr_recipe_view *view, int64_t n, gr_named *feeds)
+void gr_feed_close_worker(const gr_feed_source *from, gr_feed_worker *w)
 {
-    for (int i = 0; i < view->n_feeds; i++) {
-        const gr_field *f = &view->feeds[i];
-        gr_shape *shape = &feeds[i].shape;
+    if (w->scratch && from->recipe->data->scratch_close)
+        from->recipe->data->scratch_close(w->scratch);
+    gr_free(w->slots);
+    *w = (gr_feed_worker){ 0 };
+}
 
-        if (f->shape.n_dims >= GR_MAX_DIMS)
-            return gr_fail(GR_ERR_ARG, "feed '%s' has %d dimensions, and the batch makes one more",
-                           f->name, f->shape.n_dims);
-        feeds[i] = (gr_named){ .name = f->name, .dtype = f->dtype };
-        shape->n_dims = f->shape.n_dims + 1;
-        shape->dim[0] = n;
-        for (int d = 0; d < f->shape.n_dims; d++)
-            shape->dim[d + 1] = f->shape.dim[d];
-        GR_TRY(gr_wrap(gr_shape_check(shape, f->dtype), "batch of %" PRId64 " samples", n));
+/* The feeds that come with axes: mask and length of each. */
+static void load_axes(const gr_feed_source *from, int64_t index, int k, void *const *mem)
+{
+    int at = gr_fields_n_own(from->view);
+
+    for (int a = 0; from->sizes && a < from->sizes->n_axes; a++) {
+        int64_t padded = gr_feed_size(from->sizes, k)[a];
+        int32_t length = from->sizes->lengths[index * from->sizes->n_axes + a];
+
+        memset(mem[at], 1, (size_t)length);
+        memset((char *)mem[at] + length, 0, (size_t)(padded - length));
+        memcpy(mem[at + 1], &length, sizeof(length));
+        at += 2;
     }
+}
+
+gr_status gr_feed_load(const gr_feed_source *from, gr_feed_worker *w, const gr_sample *sample,
+                       int k, void *const *mem)
+{
+    const int64_t *size = gr_feed_size(from->sizes, k);
+
+    for (int i = 0; i < gr_fields_n_own(from->view); i++) {
+        const gr_field *f = &from->view->feeds[i];
+
+        gr_field_fill(f, mem[i], gr_field_bytes(f, size));
+        w->slots[i] = (gr_feed_slot){ mem[i], gr_field_shape(f, size) };
+    }
+    load_axes(from, sample->index, k, mem);
+    return from->recipe->data->load(from->user, sample, w->scratch, w->slots);
+}
+
+/* ---- batches ---- */
+
+/* Any worker. */
+static gr_status load(void *arg, const gr_load_item *item, void *const *mem)
+{
+    const gr_feed *f = arg;
+    gr_sample s = { .split = f->from.split,
+                    .index = item->index,
+                    .epoch = f->from.split == GR_SPLIT_TRAIN ? item->epoch : 0,
+                    .seed = f->from.seed };
+
+    return gr_feed_load(&f->from, &f->workers[item->worker], &s, item->size, mem);
+}
+
+static gr_status open_workers(gr_feed *f, int n)
+{
+    f->workers = gr_calloc((size_t)n + 1, sizeof(*f->workers));
+    if (!f->workers)
+        return GR_ERR_NOMEM;
+    for (f->n_workers = 0; f->n_workers < n;)
+        GR_TRY(gr_feed_open_worker(&f->from, &f->workers[f->n_workers++]));
     return GR_OK;
 }
 
-/* Any worker. What a recipe leaves alone is zero: see load() in gradus/recipe.h. */
-static gr_status load(void *arg, const gr_load_item *item, void *const *mem)
+/* How much memory a sample of each feed takes. */
+static gr_status measure_fields(gr_feed *f, gr_loader_config *lc)
 {
-    const gr_feed_source *from = arg;
-    gr_sample s = { .split = from->split,
-                    .index = item->index,
-                    .epoch = from->split == GR_SPLIT_TRAIN ? item->epoch : 0,
-                    .seed = from->seed };
+    const gr_recipe_view *view = f->from.view;
+    int n_sizes = f->from.sizes ? f->from.sizes->n_sizes : 0;
 
-    for (int i = 0; i < from->view->n_feeds; i++)
-        memset(mem[i], 0, field_bytes(&from->view->feeds[i]));
-    return from->recipe->data->load(from->user, &s, mem);
+    if (view->n_feeds > GR_LOADER_MAX_FIELDS)
+        return gr_fail(GR_ERR_ARG, "%d feeds, with those of the axes; a recipe may have %d",
+                       view->n_feeds, GR_LOADER_MAX_FIELDS);
+    lc->n_fields = view->n_feeds;
+    if (n_sizes > 0)
+        f->bytes = gr_calloc((size_t)view->n_feeds * (size_t)n_sizes + 1, sizeof(*f->bytes));
+    if (n_sizes > 0 && !f->bytes)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < view->n_feeds; i++) {
+        if (n_sizes == 0)
+            lc->fields[i].bytes = gr_field_bytes(&view->feeds[i], NULL);
+        else
+            lc->fields[i].by_size = f->bytes + (size_t)i * (size_t)n_sizes;
+        for (int k = 0; k < n_sizes; k++)
+            f->bytes[i * n_sizes + k] =
+                gr_field_bytes(&view->feeds[i], gr_feed_size(f->from.sizes, k));
+    }
+    return GR_OK;
 }
 
 gr_status gr_feed_open(gr_feed *f, const gr_feed_config *c)
@@ -73,13 +133,11 @@ gr_status gr_feed_open(gr_feed *f, const gr_feed_config *c)
     f->feeds = gr_calloc((size_t)f->from.view->n_feeds + 1, sizeof(*f->feeds));
     if (!f->feeds)
         return GR_ERR_NOMEM;
-    GR_TRY(gr_feed_shapes(f->from.view, c->order->max_batch, f->feeds));
+    GR_TRY(open_workers(f, c->n_workers > 0 ? c->n_workers : 1));
+    GR_TRY(measure_fields(f, &lc));
     lc.source = f->order;
     lc.load = load;
-    lc.load_arg = &f->from;
-    lc.n_fields = f->from.view->n_feeds;
-    for (int i = 0; i < lc.n_fields; i++)
-        lc.fields[i].bytes = field_bytes(&f->from.view->feeds[i]);
+    lc.load_arg = f;
     lc.device = c->device;
     lc.n_workers = c->n_workers;
     lc.prefetch = c->prefetch;
@@ -99,6 +157,10 @@ void gr_feed_close(gr_feed *f)
 {
     gr_loader_destroy(f->loader);
     gr_order_source_destroy(f->order);
+    for (int i = 0; i < f->n_workers; i++)
+        gr_feed_close_worker(&f->from, &f->workers[i]);
+    gr_free(f->workers);
+    gr_free(f->bytes);
     gr_free(f->bad);
     gr_free(f->feeds);
     *f = (gr_feed){ 0 };
@@ -138,10 +200,9 @@ gr_status gr_feed_next(gr_feed *f, const gr_loaded **out)
     *out = b;
     if (!b)
         return GR_OK;
-    for (int i = 0; i < f->from.view->n_feeds; i++) {
-        f->feeds[i].shape.dim[0] = b->n;
+    GR_TRY(gr_feed_shapes(f->from.view, gr_feed_size(f->from.sizes, b->size), b->n, f->feeds));
+    for (int i = 0; i < f->from.view->n_feeds; i++)
         f->feeds[i].mem = b->mem[i];
-    }
     tell_skips(f, b);
     return GR_OK;
 }

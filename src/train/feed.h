@@ -7,6 +7,7 @@
 
 #include "data/loader.h"
 #include "gradus/recipe.h"
+#include "train/fields.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,20 +18,30 @@ typedef struct gr_feed_source {
     const gr_recipe *recipe;
     const void *user;
     const gr_recipe_view *view;
+    const gr_sizes *sizes; /* of its samples; NULL: they are of one size */
     gr_split split;
     uint64_t seed;
 } gr_feed_source;
 
+/* What a thread needs to load samples. */
+typedef struct gr_feed_worker {
+    void *scratch;       /* the recipe's */
+    gr_feed_slot *slots; /* owned: one for each feed that the recipe loads */
+} gr_feed_worker;
+
 typedef struct gr_feed {
     gr_feed_source from;
-    gr_order_source *order; /* owned */
-    gr_loader *loader;      /* owned; NULL: not open */
-    uint8_t *bad;           /* owned: a bit for each sample of the split that did not load; NULL:
-                               such samples are errors */
-    int64_t n_bad;          /* of them on this rank, so far */
-    int64_t n_bad_shared;   /* as of the latest gr_trainer_count_skips(): this rank's, */
-    int64_t n_bad_all;      /* and those of all ranks together */
-    gr_named *feeds;        /* owned: over the latest batch */
+    gr_order_source *order;  /* owned */
+    gr_loader *loader;       /* owned; NULL: not open */
+    gr_feed_worker *workers; /* owned: as many as load */
+    int n_workers;
+    size_t *bytes; /* owned: of a sample of feed f at size k: [f x sizes + k]; NULL: one size */
+    uint8_t *bad;  /* owned: a bit for each sample of the split that did not load; NULL:
+                      such samples are errors */
+    int64_t n_bad; /* of them on this rank, so far */
+    int64_t n_bad_shared; /* as of the latest gr_trainer_count_skips(): this rank's, */
+    int64_t n_bad_all;    /* and those of all ranks together */
+    gr_named *feeds;      /* owned: over the latest batch */
 } gr_feed;
 
 typedef struct gr_feed_config {
@@ -46,9 +57,15 @@ typedef struct gr_feed_config {
 
 /* "training", "validation", ...; static. */
 const char *gr_split_name(gr_split split);
-/* Feeds for n samples: names, types and shapes, without memory. */
-gr_status gr_feed_shapes(const gr_recipe_view *view, int64_t n, gr_named *feeds) GR_MUST_CHECK;
-size_t gr_feed_sample_bytes(const gr_recipe_view *view); /* of one sample in all feeds */
+/* What batches of size k are padded to, for gr_feed_shapes(); NULL without sizes. */
+const int64_t *gr_feed_size(const gr_sizes *sizes, int k);
+
+/* Ended with gr_feed_close_worker(), after a failure too. */
+gr_status gr_feed_open_worker(const gr_feed_source *from, gr_feed_worker *w) GR_MUST_CHECK;
+void gr_feed_close_worker(const gr_feed_source *from, gr_feed_worker *w);
+/* One sample, padded to size k (0 without sizes), to mem[i] of each feed of the view. */
+gr_status gr_feed_load(const gr_feed_source *from, gr_feed_worker *w, const gr_sample *sample,
+                       int k, void *const *mem) GR_MUST_CHECK;
 
 /* Ended with gr_feed_close(), after a failure too. */
 gr_status gr_feed_open(gr_feed *f, const gr_feed_config *c) GR_MUST_CHECK;

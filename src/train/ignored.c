@@ -110,6 +110,8 @@ void gr_trainer_note_ignored(gr_trainer *t)
 {
     const gr_train_options *o = &t->o;
 
+    tell(t, "dataloader.drop_last", o->drop_last && o->sampler == GR_ORDER_BUCKETED,
+         "batches of samples of like length leave none over");
     tell_batch(t);
     tell_optimizer(t);
     tell_stopping(t);

@@ -135,8 +135,9 @@ static gr_status micro_step(gr_trainer *t, int64_t micro, double lr)
     GR_BUG_IF(!b || b->epoch != epoch_of(t, t->at) || b->number != micro);
     t->data_ns += b->wait_ns;
     GR_TRY(train(t, lr));
-    t->n_samples += b->n * t->n_ranks; /* every rank has as many */
+    t->n_samples += b->n_all;
     t->mean.n_untold += b->n;
+    t->mean.n_all_untold += b->n_all;
     return GR_OK;
 }
 

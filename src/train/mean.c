@@ -119,12 +119,12 @@ static gr_status take_queue(gr_trainer *t)
         return GR_OK;
     GR_TRY(gr_step_sync(t->step));
     for (int i = 0; i < m->n_queued; i++)
-        gr_mean_add(&m->own, queued_loss(m, i), m->n_samples[i]);
+        gr_mean_add(&m->own, queued_loss(m, i) * m->scale[i], m->n_samples[i]);
     m->n_queued = 0;
     return GR_OK;
 }
 
-static gr_status queue_loss(gr_trainer *t, int64_t n)
+static gr_status queue_loss(gr_trainer *t, int64_t n, double scale)
 {
     gr_epoch_mean *m = &t->mean;
     gr_device *d = gr_step_device(t->step);
@@ -138,21 +138,34 @@ static gr_status queue_loss(gr_trainer *t, int64_t n)
                               (char *)m->queue + (size_t)m->n_queued * sizeof(float), sizeof(float),
                               &dtype));
     m->dtype = (int)dtype;
+    m->scale[m->n_queued] = scale;
     m->n_samples[m->n_queued++] = n;
     return GR_OK;
+}
+
+/* With loss_reduction global it is the plain mean of the ranks' values that is the loss of a step,
+ * also where ranks have different numbers of samples. Exactly 1 where they have as many. */
+static double scale_of(const gr_trainer *t)
+{
+    const gr_epoch_mean *m = &t->mean;
+
+    if (t->o.loss_reduction != GR_LOSS_GLOBAL || m->n_untold == 0)
+        return 1;
+    return (double)m->n_all_untold / (double)(m->n_untold * t->n_ranks);
 }
 
 gr_status gr_trainer_take_loss(gr_trainer *t, double *loss)
 {
     int64_t n = t->mean.n_untold;
+    double scale = scale_of(t);
     float value;
 
-    t->mean.n_untold = 0;
+    t->mean.n_untold = t->mean.n_all_untold = 0;
     if (!loss)
-        return queue_loss(t, n);
+        return queue_loss(t, n, scale);
     GR_TRY(gr_step_read(t->step, "loss", (gr_vec){ &value, 1, GR_F32 }));
     *loss += (double)value;
-    gr_mean_add(&t->mean.own, (double)value, n);
+    gr_mean_add(&t->mean.own, (double)value * scale, n);
     return GR_OK;
 }
 

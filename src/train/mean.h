@@ -36,13 +36,15 @@ void gr_mean_join(gr_mean_sum *s, const gr_mean_sum *more);
 double gr_mean_of(const gr_mean_sum *s); /* NaN: of no samples */
 
 typedef struct gr_epoch_mean {
-    int64_t epoch;      /* of the sums, from 0; -1: none yet */
-    gr_mean_sum own;    /* of this rank, since the epoch or this start began */
-    gr_mean_sum before; /* rank 0: what a checkpoint brought of the epoch, of all ranks */
-    int64_t n_untold;   /* samples of micro-steps whose loss comes with a later one */
+    int64_t epoch;        /* of the sums, from 0; -1: none yet */
+    gr_mean_sum own;      /* of this rank, since the epoch or this start began */
+    gr_mean_sum before;   /* rank 0: what a checkpoint brought of the epoch, of all ranks */
+    int64_t n_untold;     /* samples of micro-steps whose loss comes with a later one */
+    int64_t n_all_untold; /* of all ranks */
 
     void *queue;                      /* pinned: 4 bytes a loss; NULL: none needed yet */
     int64_t n_samples[GR_MEAN_QUEUE]; /* of the losses in it */
+    double scale[GR_MEAN_QUEUE];      /* what they count times that */
     int dtype;                        /* gr_dtype of them */
     int n_queued;
 

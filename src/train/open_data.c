@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "data/sampler.h"
 #include "net/env.h"
 #include "step/inspect.h"
 #include "train/config/settings.h"
@@ -22,6 +21,8 @@ static gr_status check_batch(const gr_trainer *t)
 {
     int64_t a = t->o.accumulate, n = t->size[GR_SPLIT_TRAIN], most = n / t->n_ranks / a;
 
+    if (t->o.sampler == GR_ORDER_BUCKETED && most > 0)
+        return GR_OK; /* its batches are made so that there are enough of them */
     if (n < t->n_ranks)
         return gr_fail(GR_ERR_ARG,
                        "there are %" PRId64 " training samples for %d ranks; use at most %" PRId64
@@ -43,12 +44,19 @@ static gr_status check_batch(const gr_trainer *t)
     return GR_OK;
 }
 
-static void count_batches(gr_trainer *t)
+static gr_status count_batches(gr_trainer *t)
 {
     int64_t n = t->size[GR_SPLIT_TRAIN], batch = t->o.batch_size;
+    gr_order_source *source;
 
     t->n_mine = (n + t->n_ranks - 1) / t->n_ranks;
     t->n_batches = t->o.drop_last ? t->n_mine / batch : (t->n_mine + batch - 1) / batch;
+    if (t->o.sampler != GR_ORDER_BUCKETED)
+        return GR_OK;
+    GR_TRY(gr_trainer_open_order(t, GR_SPLIT_TRAIN, &source));
+    t->n_batches = source->n_batches;
+    gr_order_source_destroy(source);
+    return GR_OK;
 }
 
 void gr_trainer_set_end(gr_trainer *t)
@@ -69,21 +77,35 @@ static gr_status count_steps(gr_trainer *t)
     return gr_rate_schedule(&t->o, t->n_ranks, t->steps_per_epoch, t->n_steps, &t->schedule);
 }
 
-/* Before anything is drawn or loaded: a host that cannot hold it says so at once. */
-static gr_status check_memory(const gr_trainer *t)
+/* Bytes of the host for batches at one of the sizes; UINT64_MAX is more than that holds. */
+static uint64_t bytes_at(const gr_trainer *t, const gr_sizes *sizes, int k)
 {
-    uint64_t order = (uint64_t)t->size[GR_SPLIT_TRAIN] * sizeof(int64_t), batches, needed;
-    uint64_t per_sample = 2 * gr_feed_sample_bytes(&t->view); /* to train, and to evaluate */
+    const int64_t *size = gr_feed_size(sizes, k);
+    uint64_t n = (uint64_t)t->o.batch_size, bytes;
+
+    if (t->o.token_budget > 0 && t->o.token_budget / sizes->tokens[k] < t->o.batch_size)
+        n = (uint64_t)(t->o.token_budget / sizes->tokens[k]);
+    bytes = 2 * gr_feed_sample_bytes(&t->view, size); /* to train, and to evaluate */
+    bytes *= t->n_workers > 0 ? 1 + (uint64_t)t->o.prefetch : 1;
+    for (int i = 0; i < t->view.n_outputs; i++)
+        bytes += gr_field_bytes(&t->view.outputs[i], size);
+    return __builtin_mul_overflow(bytes, n, &bytes) ? UINT64_MAX : bytes;
+}
+
+/* Before anything is drawn or loaded: a host that cannot hold it says so at once. */
+static gr_status check_memory(gr_trainer *t)
+{
+    uint64_t order = (uint64_t)t->size[GR_SPLIT_TRAIN] * sizeof(int64_t), batches = 0, needed;
     uint64_t host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    const gr_sizes *sizes;
 
-    per_sample *= t->n_workers > 0 ? 1 + (uint64_t)t->o.prefetch : 1;
-    for (int i = 0; i < t->view.n_outputs; i++) {
-        const gr_field *f = &t->view.outputs[i];
+    GR_TRY(gr_trainer_sizes(t, GR_SPLIT_TRAIN, &sizes));
+    for (int k = 0; k < (sizes ? sizes->n_sizes : 1); k++) {
+        uint64_t bytes = bytes_at(t, sizes, k);
 
-        per_sample += (uint64_t)gr_shape_count(&f->shape) * gr_dtype_bytes(f->dtype);
+        batches = bytes > batches ? bytes : batches;
     }
-    if (!__builtin_mul_overflow(per_sample, (uint64_t)t->o.batch_size, &batches) &&
-        !__builtin_add_overflow(batches, order, &needed) && needed <= host)
+    if (!__builtin_add_overflow(batches, order, &needed) && needed <= host)
         return GR_OK;
     return gr_fail(GR_ERR_NOMEM,
                    "batches of %" PRId64 " samples need %" PRIu64 " bytes on each rank and the "
@@ -97,7 +119,7 @@ static void warn_of_padding(const gr_trainer *t)
 {
     int64_t n = t->size[GR_SPLIT_TRAIN], taken = t->n_mine * t->n_ranks;
 
-    if (gr_trainer_writes(t) && (taken - n) * 10 > n)
+    if (gr_trainer_writes(t) && t->o.sampler != GR_ORDER_BUCKETED && (taken - n) * 10 > n)
         gr_log(TRAIN, WARN,
                "%" PRId64 " samples on %d ranks: %" PRId64
                " are taken twice an epoch to give every "
@@ -112,7 +134,7 @@ static gr_status check_sampler(const gr_trainer *t)
                        "recipe '%s' gives its samples no weights, which --sampler "
                        "weighted needs",
                        t->recipe->name);
-    if (t->o.sampler == GR_ORDER_BUCKETED)
+    if (t->o.sampler == GR_ORDER_BUCKETED && t->view.n_axes == 0)
         return gr_fail(GR_ERR_ARG,
                        "samples of recipe '%s' are all of one size; --sampler bucketed "
                        "is for those that differ in length",
@@ -129,9 +151,9 @@ static gr_status open_training(gr_trainer *t)
     if (t->size[GR_SPLIT_VALID] < 1 && (t->o.patience > 0 || t->o.schedule == GR_SCHEDULE_PLATEAU))
         return gr_fail(GR_ERR_ARG, "there are no validation samples, which early stopping and "
                                    "lr_schedule plateau go by");
-    count_batches(t);
     GR_TRY(check_sampler(t));
     GR_TRY(check_batch(t));
+    GR_TRY(count_batches(t));
     GR_TRY(check_memory(t));
     warn_of_padding(t);
     GR_TRY(count_steps(t));
@@ -194,6 +216,9 @@ gr_status gr_trainer_open_data(gr_trainer *t)
     choose_workers(t);
     GR_TRY(gr_wrap(t->recipe->data->open(&t->user, &rc), "recipe '%s'", t->recipe->name));
     GR_TRY(t->recipe->data->describe(t->user, &t->view));
+    GR_TRY(gr_wrap(gr_fields_add_axes(&t->view, t->arena), "recipe '%s'", t->recipe->name));
+    if (t->view.n_axes > 0 && !t->recipe->data->lengths)
+        return gr_fail(GR_ERR_ARG, "recipe '%s' has axes, and no lengths()", t->recipe->name);
     t->shapes = gr_arena_array(t->arena, (size_t)t->view.n_feeds + 1, sizeof(*t->shapes));
     if (!t->shapes)
         return GR_ERR_NOMEM;
@@ -206,50 +231,6 @@ gr_status gr_trainer_open_data(gr_trainer *t)
 }
 
 /* ---- batches ---- */
-
-int64_t gr_trainer_batch_size(const gr_trainer *t, gr_split split)
-{
-    int64_t own = split == GR_SPLIT_TRAIN   ? 0
-                  : split == GR_SPLIT_VALID ? t->o.valid_batch
-                                            : t->o.test_batch;
-
-    return own > 0 ? own : t->o.batch_size;
-}
-
-static gr_status open_weighted(const gr_trainer *t, gr_batch_cut cut, gr_order_source **out)
-{
-    gr_weighted_config c = { .n_samples = t->size[GR_SPLIT_TRAIN],
-                             .seed = (uint64_t)t->o.seed,
-                             .rank = { t->rank, t->n_ranks },
-                             .cut = cut };
-    double *weights = gr_calloc((size_t)c.n_samples, sizeof(*weights));
-    gr_status st;
-
-    if (!weights)
-        return GR_ERR_NOMEM;
-    c.weights = weights;
-    st = t->recipe->data->weights(t->user, weights);
-    if (st == GR_OK)
-        st = gr_order_weighted(out, &c);
-    gr_free(weights);
-    return gr_wrap(st, "--sampler weighted");
-}
-
-static gr_status open_order(const gr_trainer *t, gr_split split, gr_order_source **out)
-{
-    gr_batch_cut cut = { gr_trainer_batch_size(t, split), t->o.drop_last };
-    gr_sampler_config c = { .n_samples = t->size[split],
-                            .rank = t->rank,
-                            .n_ranks = t->n_ranks,
-                            .seed = (uint64_t)t->o.seed,
-                            .in_order = !t->o.shuffle };
-
-    if (split == GR_SPLIT_TRAIN && t->o.sampler == GR_ORDER_WEIGHTED)
-        return open_weighted(t, cut, out);
-    if (split == GR_SPLIT_TRAIN)
-        return gr_order_shuffled(out, &c, cut);
-    return gr_order_exact(out, t->size[split], (gr_rank){ t->rank, t->n_ranks }, cut.batch_size);
-}
 
 gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split)
 {
@@ -270,6 +251,7 @@ gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split)
 
     if (t->feeds[split].loader)
         return GR_OK;
-    GR_TRY(open_order(t, split, &c.order));
+    GR_TRY(gr_trainer_sizes(t, split, &c.from.sizes));
+    GR_TRY(gr_trainer_open_order(t, split, &c.order));
     return gr_feed_open(&t->feeds[split], &c);
 }

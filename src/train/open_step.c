@@ -32,6 +32,30 @@ static const char *place_of_no_decay(gr_trainer *t)
     return where;
 }
 
+static gr_status count_shape(void *arg, int64_t n, int k)
+{
+    (void)n, (void)k;
+    ++*(int *)arg;
+    return GR_OK;
+}
+
+/* Batches of many shapes need as many plans: each split's, and two of a shape when micro-steps
+ * differ. Where ranks' batches differ, random numbers keep room for the largest. */
+static gr_status count_plans(gr_trainer *t, gr_step_config *c)
+{
+    int n = 0;
+
+    if (t->view.n_axes == 0)
+        return GR_OK;
+    for (int split = 0; split < GR_N_SPLITS; split++)
+        if (split != GR_SPLIT_TRAIN || t->task == GR_TASK_TRAIN)
+            GR_TRY(gr_trainer_shapes(t, (gr_split)split, count_shape, &n));
+    c->max_plans += 2 * n;
+    if (t->o.sampler == GR_ORDER_BUCKETED)
+        c->max_batch = t->o.batch_size;
+    return GR_OK;
+}
+
 static gr_status make_step(gr_trainer *t)
 {
     static const char *const groups[] = { "auto", "nccl", "ipc" }; /* gr_group_kind */
@@ -79,6 +103,7 @@ static gr_status make_step(gr_trainer *t)
     c.dump_after = t->o.dump_after;
     c.dump = dump;
     c.dump_arg = t;
+    GR_TRY(count_plans(t, &c));
     return c.config_text ? gr_step_create(&t->step, &c) : GR_ERR_NOMEM;
 }
 
@@ -106,6 +131,22 @@ gr_status gr_trainer_fit_batch(gr_trainer *t, const gr_named *feeds, const gr_fi
     return gr_step_fit_batch(t->step, feeds, t->view.n_feeds, &pairs, batch, n_bytes);
 }
 
+/* A batch that differs from others in its size is named by it, and two settings make it smaller. */
+static gr_status refuse_padded(gr_trainer *t, const char *need, const char *why, const char *than)
+{
+    gr_text size = GR_TEXT_INIT;
+    gr_status st;
+
+    gr_trainer_largest_text(t, &size);
+    st = gr_fail(GR_ERR_NOMEM,
+                 "a step with a batch of %" PRId64 " sample%s%s needs %s on each rank, and %s %s; "
+                 "choose a smaller --batch_size or (with --sampler bucketed) --token_budget, or "
+                 "leave the longest samples out",
+                 t->largest_n, gr_plural(t->largest_n), gr_text_str(&size), need, why, than);
+    gr_text_fini(&size);
+    return st;
+}
+
 static gr_status refuse_memory(gr_trainer *t, const gr_named *feeds, size_t n_free, size_t needed)
 {
     char need[GR_BYTES_TEXT], have[GR_BYTES_TEXT];
@@ -116,6 +157,8 @@ static gr_status refuse_memory(gr_trainer *t, const gr_named *feeds, size_t n_fr
 
     gr_bytes_text(needed, need);
     gr_bytes_text(n_free, have);
+    if (t->view.n_axes > 0)
+        return refuse_padded(t, need, "free are", have);
     fit.limit_bytes = n_free;
     fit.max_batch = t->o.batch_size;
     st = gr_trainer_fit_batch(t, feeds, &fit, &batch, &n_bytes);
@@ -131,13 +174,16 @@ static gr_status refuse_memory(gr_trainer *t, const gr_named *feeds, size_t n_fr
                    t->o.batch_size, need, have);
 }
 
-static gr_status check_limit(const gr_trainer *t, const gr_memory_report *r)
+static gr_status check_limit(gr_trainer *t, const gr_memory_report *r)
 {
     char need[GR_BYTES_TEXT], limit[GR_BYTES_TEXT];
     bool tried = t->o.recompute == GR_RECOMPUTE_LIMIT;
 
     if (t->o.memory_limit == 0 || r->total <= (size_t)t->o.memory_limit)
         return GR_OK;
+    if (t->view.n_axes > 0)
+        return refuse_padded(t, gr_bytes_text(r->total, need), "memory_limit is",
+                             gr_bytes_text((size_t)t->o.memory_limit, limit));
     return gr_fail(GR_ERR_NOMEM,
                    "a step with batch_size %" PRId64 " needs %s on each rank%s, and memory_limit "
                    "is %s; %schoose a smaller --batch_size",
@@ -147,6 +193,56 @@ static gr_status check_limit(const gr_trainer *t, const gr_memory_report *r)
                    tried ? "" : "--recompute limit computes blocks again to stay below it, or ");
 }
 
+/* ---- the largest batch ---- */
+
+static gr_status feeds_at(gr_trainer *t, gr_split split, int64_t n, int k)
+{
+    const gr_sizes *sizes;
+
+    GR_TRY(gr_trainer_sizes(t, split, &sizes));
+    return gr_feed_shapes(&t->view, gr_feed_size(sizes, k), n, t->shapes);
+}
+
+typedef struct search {
+    gr_trainer *t;
+    size_t most;
+} search;
+
+static gr_status keep_largest(void *arg, int64_t n, int k)
+{
+    search *s = arg;
+    gr_memory_report r;
+
+    GR_TRY(feeds_at(s->t, GR_SPLIT_TRAIN, n, k));
+    GR_TRY(gr_step_memory_report(s->t->step, true, s->t->shapes, s->t->view.n_feeds, &r));
+    if (r.total <= s->most)
+        return GR_OK;
+    s->most = r.total;
+    s->t->largest_n = n;
+    s->t->largest_k = k;
+    return GR_OK;
+}
+
+gr_status gr_trainer_largest(gr_trainer *t, gr_memory_report *r)
+{
+    search s = { .t = t };
+
+    if (t->view.n_axes == 0) /* whatever an epoch has of it */
+        t->largest_n = t->o.batch_size;
+    if (t->largest_n == 0)
+        GR_TRY(gr_trainer_shapes(t, GR_SPLIT_TRAIN, keep_largest, &s));
+    GR_TRY(feeds_at(t, GR_SPLIT_TRAIN, t->largest_n, t->largest_k));
+    return gr_step_memory_report(t->step, true, t->shapes, t->view.n_feeds, r);
+}
+
+void gr_trainer_largest_text(const gr_trainer *t, gr_text *out)
+{
+    if (t->view.n_axes == 0)
+        return;
+    gr_text_add(out, " padded to ");
+    gr_fields_size_text(&t->view, gr_feed_size(t->sizes[GR_SPLIT_TRAIN], t->largest_k), out);
+}
+
 /* P20: what does not fit is refused before anything of that size is allocated. */
 gr_status gr_trainer_check_free(gr_trainer *t)
 {
@@ -154,8 +250,7 @@ gr_status gr_trainer_check_free(gr_trainer *t)
     size_t n_free = 0;
     int n_sharing = 1;
 
-    GR_TRY(gr_feed_shapes(&t->view, t->o.batch_size, t->shapes));
-    GR_TRY(gr_step_memory_report(t->step, true, t->shapes, t->view.n_feeds, &r));
+    GR_TRY(gr_trainer_largest(t, &r));
     GR_TRY(free_memory(t, &n_free, &n_sharing));
     t->memory_total = r.total;
     t->memory_free = n_free / (size_t)n_sharing;
@@ -165,28 +260,51 @@ gr_status gr_trainer_check_free(gr_trainer *t)
     return refuse_memory(t, t->shapes, t->memory_free, r.total);
 }
 
-gr_status gr_trainer_plan_shape(gr_trainer *t, bool training, int64_t n)
+/* ---- plans ---- */
+
+typedef struct planner {
+    gr_trainer *t;
+    gr_split split;
+} planner;
+
+static gr_status plan_shape(void *arg, int64_t n, int k)
 {
-    if (n < 1)
-        return GR_OK;
-    GR_TRY(gr_feed_shapes(&t->view, n, t->shapes));
-    return gr_step_plan(t->step, training, t->shapes, t->view.n_feeds);
+    const planner *p = arg;
+    gr_trainer *t = p->t;
+
+    GR_TRY(feeds_at(t, p->split, n, k));
+    return gr_step_plan(t->step, p->split == GR_SPLIT_TRAIN, t->shapes, t->view.n_feeds);
 }
 
-/* All shapes the run will meet: whole batches and the short last ones. */
+/* All shapes of a split: of whole batches and the short last ones, at each of the sizes. */
+gr_status gr_trainer_plan_split(gr_trainer *t, gr_split split)
+{
+    planner p = { t, split };
+
+    return gr_trainer_shapes(t, split, plan_shape, &p);
+}
+
+gr_status gr_trainer_plan_small(gr_trainer *t)
+{
+    int64_t size[GR_MAX_AXES];
+
+    for (int a = 0; a < t->view.n_axes; a++)
+        size[a] = gr_axis_padded(&t->view.axes[a], 1);
+    GR_TRY(gr_feed_shapes(&t->view, size, 2, t->shapes)); /* batch norm has no statistics of one */
+    return gr_step_plan(t->step, true, t->shapes, t->view.n_feeds);
+}
+
 gr_status gr_trainer_plan(gr_trainer *t)
 {
-    int64_t count = t->n_mine, batch = t->o.batch_size;
-    int64_t n_eval = gr_eval_count(t->size[GR_SPLIT_VALID], t->rank, t->n_ranks);
-    int64_t eval_batch = gr_trainer_batch_size(t, GR_SPLIT_VALID);
+    if (t->view.n_axes > 0) { /* the largest first: the arena grows once */
+        planner p = { t, GR_SPLIT_TRAIN };
 
-    GR_TRY(gr_trainer_plan_shape(t, true, count < batch ? count : batch));
-    if (t->n_micro * batch > count && count > batch)
-        GR_TRY(gr_trainer_plan_shape(t, true, count % batch));
+        GR_TRY(plan_shape(&p, t->largest_n, t->largest_k));
+    }
+    GR_TRY(gr_trainer_plan_split(t, GR_SPLIT_TRAIN));
     if (t->o.ema_decay > 0)
         GR_TRY(gr_step_use_ema(t->step, true));
-    GR_TRY(gr_trainer_plan_shape(t, false, n_eval < eval_batch ? n_eval : eval_batch));
-    return gr_trainer_plan_shape(t, false, n_eval > eval_batch ? n_eval % eval_batch : 0);
+    return gr_trainer_plan_split(t, GR_SPLIT_VALID);
 }
 
 static gr_status write_dot(gr_trainer *t)

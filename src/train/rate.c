@@ -36,9 +36,13 @@ gr_status gr_rate_batch(gr_train_options *o, int n_ranks)
 
 void gr_rate_batch_text(const gr_train_options *o, int n_ranks, gr_text *out)
 {
-    gr_text_addf(out, "batch %" PRId64 " x %d rank%s x %" PRId64 " accumulation = %" PRId64,
-                 o->batch_size, n_ranks, gr_plural(n_ranks), o->accumulate,
-                 gr_rate_effective(o, n_ranks));
+    const char *most = o->sampler == GR_ORDER_BUCKETED ? "at most " : "";
+
+    gr_text_addf(out, "batch %s%" PRId64, most, o->batch_size);
+    if (o->token_budget > 0)
+        gr_text_addf(out, " (%" PRId64 " tokens)", o->token_budget);
+    gr_text_addf(out, " x %d rank%s x %" PRId64 " accumulation = %s%" PRId64, n_ranks,
+                 gr_plural(n_ranks), o->accumulate, most, gr_rate_effective(o, n_ranks));
 }
 
 /* ---- learning rate ---- */

@@ -7,6 +7,10 @@
  * samples already used carry over: ranks take an epoch's order in turn (0, 1, 2, 0, ...), so
  * what k steps have used is a beginning of that order, whatever the number of ranks. The
  * steps of the run count on, but its place is counted anew: t->shift is their difference.
+ *
+ * Batches of samples of like length (sampler bucketed) are cut for the number of ranks, so with
+ * other ranks the samples already used are no beginning of the epoch's order: it goes on at the
+ * same share of its steps, and says so.
  */
 #include "train/checkpoint.h"
 
@@ -255,6 +259,8 @@ static int64_t steps_in(const gr_trainer *t, const place *p)
 {
     int64_t steps = p->in_epoch / gr_rate_effective(&t->o, t->n_ranks);
 
+    if (t->o.sampler == GR_ORDER_BUCKETED)
+        steps = gr_trainer_share(p->place % p->steps, t->steps_per_epoch, p->steps);
     return steps < t->steps_per_epoch ? steps : t->steps_per_epoch;
 }
 
@@ -272,7 +278,13 @@ static void note_changes(gr_trainer *t, const place *p)
     if (p->steps != t->steps_per_epoch)
         gr_trainer_note(t, "  An epoch has %" PRId64 " step%s; it had %" PRId64 " before",
                         t->steps_per_epoch, gr_plural(t->steps_per_epoch), p->steps);
-    if (p->in_epoch > 0)
+    if (p->in_epoch > 0 && t->o.sampler == GR_ORDER_BUCKETED)
+        gr_trainer_note(t,
+                        "  Epoch %" PRId64 " goes on after its step %" PRId64 " of %" PRId64
+                        ", in batches that are cut for these ranks: some samples come again, and "
+                        "as many are left out of this epoch",
+                        p->epoch + 1, n, t->steps_per_epoch);
+    else if (p->in_epoch > 0)
         gr_trainer_note(t,
                         "  %" PRId64 " %s of epoch %" PRId64 " %s used before: it goes on "
                         "after its step %" PRId64 ", and %" PRId64 " %s again",
@@ -293,7 +305,11 @@ static gr_status take_place(gr_trainer *t)
                        "the run began with %" PRId64 " training samples and goes on with %" PRId64
                        "; steps would take other samples",
                        p.samples, t->size[GR_SPLIT_TRAIN]);
-    is_same = p.steps == t->steps_per_epoch && p.batch == batch;
+    is_same = p.steps == t->steps_per_epoch && p.batch == batch &&
+              (t->o.sampler != GR_ORDER_BUCKETED || p.n_ranks == t->n_ranks);
+    if (p.steps < 1)
+        return gr_fail(GR_ERR_FORMAT, "the checkpoint is of an epoch of %" PRId64 " steps",
+                       p.steps);
     if (p.epoch > (int64_t)MOST / t->steps_per_epoch)
         return gr_fail(GR_ERR_FORMAT, "the checkpoint is of epoch %" PRId64, p.epoch);
     place_now = is_same ? p.place : p.epoch * t->steps_per_epoch + steps_in(t, &p);

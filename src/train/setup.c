@@ -219,7 +219,8 @@ void gr_trainer_close(gr_trainer *t)
     gr_snapshot_destroy(t->resumed);
     for (int split = 0; split < GR_N_SPLITS; split++)
         gr_feed_close(&t->feeds[split]); /* batches lie in the device's memory */
-    gr_trainer_close_mean(t);            /* as are losses under way */
+    gr_trainer_close_sizes(t);
+    gr_trainer_close_mean(t); /* as are losses under way */
     gr_step_destroy(t->step);
     gr_trainer_close_eval(t);
     if (t->user)

@@ -140,11 +140,14 @@ void gr_trainer_show_inputs(gr_trainer *t)
     const gr_feed *feed = &t->feeds[GR_SPLIT_TRAIN];
 
     for (int i = 0; shows(t) && feed->loader && i < t->view.n_feeds; i++) {
-        const gr_field *f = &t->view.feeds[i];
-        size_t n_bytes = (size_t)gr_shape_count(&f->shape) * gr_dtype_bytes(f->dtype);
+        gr_field f = t->view.feeds[i];
+        size_t n_bytes;
 
-        for (int k = 0; is_picture(f) && feed->feeds[i].mem && k < N_PICTURES; k++)
+        for (int d = 0; d < f.shape.n_dims; d++) /* as the batch is padded */
+            f.shape.dim[d] = feed->feeds[i].mem ? feed->feeds[i].shape.dim[d + 1] : 0;
+        n_bytes = gr_field_bytes(&f, NULL);
+        for (int k = 0; is_picture(&f) && feed->feeds[i].mem && k < N_PICTURES; k++)
             if (k < feed->feeds[i].shape.dim[0])
-                show_picture(t, f, (const char *)feed->feeds[i].mem + (size_t)k * n_bytes, k);
+                show_picture(t, &f, (const char *)feed->feeds[i].mem + (size_t)k * n_bytes, k);
     }
 }

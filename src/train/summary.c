@@ -42,7 +42,7 @@ static gr_status add_layers(const gr_trainer *t, const gr_vars *vars, gr_text *o
     const gr_graph *g = gr_step_first_graph(t->step);
 
     gr_text_add(out, "layers, with the arithmetic of one sample forward\n");
-    GR_TRY(gr_layers_text(g, vars, t->o.batch_size, out));
+    GR_TRY(gr_layers_text(g, vars, t->largest_n, out));
     gr_text_add(out, "\n");
     return GR_OK;
 }

@@ -34,8 +34,14 @@ typedef struct part {
     gr_status st; /* no memory */
 } part;
 
+typedef struct slice_memory {
+    gr_feed_worker worker;
+    void **mem; /* owned: of one sample */
+} slice_memory;
+
 typedef struct survey {
     const gr_trainer *t;
+    gr_feed_source from;
     gr_split split;
     int64_t n_mine, stride; /* every stride-th sample is loaded */
     part parts[N_SLICES];
@@ -48,15 +54,22 @@ static void free_sample(void **mem, int n_feeds)
     gr_free(mem);
 }
 
-/* Memory for one sample; freed with free_sample(). */
-static gr_status make_sample(const gr_recipe_view *view, void ***out)
+/* Memory for one sample at any size; freed with free_sample(). */
+static gr_status make_sample(const gr_feed_source *from, void ***out)
 {
+    const gr_recipe_view *view = from->view;
     void **mem = gr_calloc((size_t)view->n_feeds + 1, sizeof(*mem));
+    int n_sizes = from->sizes ? from->sizes->n_sizes : 1;
 
     for (int i = 0; mem && i < view->n_feeds; i++) {
-        const gr_field *f = &view->feeds[i];
+        size_t most = 0;
 
-        mem[i] = gr_calloc((size_t)gr_shape_count(&f->shape) + 1, gr_dtype_bytes(f->dtype));
+        for (int k = 0; k < n_sizes; k++) {
+            size_t bytes = gr_field_bytes(&view->feeds[i], gr_feed_size(from->sizes, k));
+
+            most = bytes > most ? bytes : most;
+        }
+        mem[i] = gr_malloc(most + 1);
         if (!mem[i]) {
             free_sample(mem, view->n_feeds);
             mem = NULL;
@@ -66,32 +79,40 @@ static gr_status make_sample(const gr_recipe_view *view, void ***out)
     return mem ? GR_OK : GR_ERR_NOMEM;
 }
 
-static gr_status look(const survey *s, const gr_sample *sample, void *const *mem, part *p)
+static gr_status look(const survey *s, const gr_sample *sample, slice_memory *m, part *p)
 {
     const gr_trainer *t = s->t;
+    const gr_sizes *sizes = s->from.sizes;
 
     if (t->recipe->data->check)
         GR_TRY(t->recipe->data->check(t->user, sample));
     if (sample->index % s->stride != 0)
         return GR_OK;
     p->n_loaded++;
-    return t->recipe->data->load(t->user, sample, mem);
+    return gr_feed_load(&s->from, &m->worker, sample, sizes ? sizes->kind[sample->index] : 0,
+                        m->mem);
+}
+
+static gr_status open_slice(const survey *s, slice_memory *m)
+{
+    GR_TRY(make_sample(&s->from, &m->mem));
+    return gr_feed_open_worker(&s->from, &m->worker);
 }
 
 static void look_at_slice(void *arg, int slice, int n_slices)
 {
     survey *s = arg;
     part *p = &s->parts[slice];
-    void **mem = NULL;
+    slice_memory m = { .mem = NULL };
     int64_t lo, hi;
 
     gr_pool_cut(s->n_mine, 1, slice, n_slices, &lo, &hi);
-    p->st = make_sample(&s->t->view, &mem);
+    p->st = open_slice(s, &m);
     for (int64_t k = lo; k < hi && p->st == GR_OK; k++) {
         gr_sample sample = { .split = s->split,
                              .index = s->t->rank + k * s->t->n_ranks,
                              .seed = (uint64_t)s->t->o.seed };
-        gr_status st = look(s, &sample, mem, p);
+        gr_status st = look(s, &sample, &m, p);
 
         if (st == GR_ERR_NOMEM)
             p->st = st;
@@ -103,7 +124,8 @@ static void look_at_slice(void *arg, int slice, int n_slices)
         }
         p->n_broken++;
     }
-    free_sample(mem, s->t->view.n_feeds);
+    gr_feed_close_worker(&s->from, &m.worker);
+    free_sample(m.mem, s->t->view.n_feeds);
 }
 
 /* This rank's first ones as lines "index: text". */
@@ -165,6 +187,12 @@ static gr_status look_at_split(gr_trainer *t, gr_pool *pool, survey *s, int64_t 
     int64_t sums[2] = { 0 }; /* broken, loaded */
 
     s->t = t;
+    s->from = (gr_feed_source){ .recipe = t->recipe,
+                                .user = t->user,
+                                .view = &t->view,
+                                .split = s->split,
+                                .seed = (uint64_t)t->o.seed };
+    GR_TRY(gr_trainer_sizes(t, s->split, &s->from.sizes));
     s->n_mine = gr_eval_count(size, t->rank, t->n_ranks);
     s->stride = t->o.check_data == GR_LOOK_ALL || size <= N_LOADED ? 1 : size / N_LOADED;
     gr_pool_run(pool, look_at_slice, s, N_SLICES);

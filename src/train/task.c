@@ -176,15 +176,11 @@ static gr_status restore(gr_trainer *t)
 /* All shapes of a split, after the one that lays out the state. */
 static gr_status plan(gr_trainer *t, gr_split split)
 {
-    int64_t n = gr_eval_count(t->size[split], t->rank, t->n_ranks);
-    int64_t batch = gr_trainer_batch_size(t, split);
-
-    GR_TRY(gr_trainer_plan_shape(t, true, 2)); /* batch norm has no statistics of one */
+    GR_TRY(gr_trainer_plan_small(t));
     GR_TRY(restore(t));
     if (t->o.ema_decay > 0)
         GR_TRY(gr_step_use_ema(t->step, true));
-    GR_TRY(gr_trainer_plan_shape(t, false, n < batch ? n : batch));
-    return gr_trainer_plan_shape(t, false, n > batch ? n % batch : 0);
+    return gr_trainer_plan_split(t, split);
 }
 
 static gr_status open(gr_trainer *t, const gr_command *c, gr_task task)

@@ -29,7 +29,6 @@
 
 /* Memory of evaluations: what the model made of a batch, and sums. */
 typedef struct gr_eval_memory {
-    int64_t max_batch; /* samples that there is room for */
     void **outputs;
     const void **feeds; /* of the batch that is scored */
     double *counts;     /* view.n_counts; behind them the loss and the samples */
@@ -65,9 +64,10 @@ typedef struct gr_trainer {
     gr_recipe_view view; /* of the recipe */
     gr_named *shapes;    /* of its feeds, for who plans; n_feeds, without memory */
     int64_t size[GR_N_SPLITS];
-    gr_feed feeds[GR_N_SPLITS]; /* opened when they are needed */
-    int n_workers, n_cores;     /* loader threads of this rank; its share of the cores */
-    int64_t n_mine, n_batches;  /* of an epoch: samples and batches of this rank */
+    gr_sizes *sizes[GR_N_SPLITS]; /* made when they are needed; NULL: samples of one size */
+    gr_feed feeds[GR_N_SPLITS];   /* opened when they are needed */
+    int n_workers, n_cores;       /* loader threads of this rank; its share of the cores */
+    int64_t n_mine, n_batches;    /* of an epoch: samples and batches of this rank */
     gr_eval_memory eval;
 
     gr_step *step;
@@ -112,6 +112,8 @@ typedef struct gr_trainer {
     bool heeds_stops;      /* a request to stop ends a validation, too */
     int stopped_by;        /* what ended one before its end, on all ranks alike; 0: nothing */
     bool owes_eval;        /* the evaluation of step `at` was left, and comes first in a resume */
+    int64_t largest_n;     /* the training batch that needs most memory: its samples, */
+    int largest_k;         /* and which of the sizes it is padded to */
     size_t memory_total;   /* bytes that a training step needs on this rank */
     size_t memory_free;    /* of the device, for this rank */
     gr_check_report
@@ -136,6 +138,12 @@ static inline int64_t gr_trainer_place(const gr_trainer *t, int64_t step)
     return step - t->shift;
 }
 
+/* x * n / of, rounded down: what `x of ...` is in a unit of which there are n. */
+static inline int64_t gr_trainer_share(int64_t x, int64_t n, int64_t of)
+{
+    return (int64_t)((double)x * (double)n / (double)of);
+}
+
 /* A line of text for people, on rank 0, for the end of the banner. */
 void gr_trainer_note(gr_trainer *t, const char *fmt, ...) GR_PRINTF(2, 3);
 /* A line of text for people, on rank 0. */
@@ -157,6 +165,13 @@ gr_status gr_trainer_end(gr_trainer *t, gr_status st) GR_MUST_CHECK;
 gr_status gr_trainer_open_data(gr_trainer *t) GR_MUST_CHECK;
 /* Batches of a split, from the start of an epoch's batch on: opened when it is not. */
 gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split) GR_MUST_CHECK;
+/* lengths.c: what batches of a split are padded to; NULL without axes. The order of its batches,
+ * which the caller owns. All shapes of these. */
+gr_status gr_trainer_sizes(gr_trainer *t, gr_split split, const gr_sizes **out) GR_MUST_CHECK;
+void gr_trainer_close_sizes(gr_trainer *t);
+gr_status gr_trainer_open_order(gr_trainer *t, gr_split split, gr_order_source **out) GR_MUST_CHECK;
+gr_status gr_trainer_shapes(gr_trainer *t, gr_split split, gr_order_shape_fn *fn,
+                            void *arg) GR_MUST_CHECK;
 int64_t gr_trainer_batch_size(const gr_trainer *t, gr_split split);
 void gr_trainer_set_end(gr_trainer *t); /* from n_steps, max_steps and shift */
 /* open_step.c: collective. All of it, or part by part: the step; whether its memory is free;
@@ -169,7 +184,13 @@ gr_status gr_trainer_check_free(gr_trainer *t) GR_MUST_CHECK; /* not collective 
 gr_status gr_trainer_fit_batch(gr_trainer *t, const gr_named *feeds, const gr_fit_config *fit,
                                int64_t *batch, size_t *n_bytes) GR_MUST_CHECK;
 gr_status gr_trainer_plan(gr_trainer *t) GR_MUST_CHECK;
-gr_status gr_trainer_plan_shape(gr_trainer *t, bool training, int64_t n) GR_MUST_CHECK;
+gr_status gr_trainer_plan_split(gr_trainer *t, gr_split split) GR_MUST_CHECK;
+/* A training plan of a small batch, for who only wants the state laid out. */
+gr_status gr_trainer_plan_small(gr_trainer *t) GR_MUST_CHECK;
+/* Feeds of the largest training batch in t->shapes, and what it needs; finds it when called first.
+ * Its size in words, " padded to residues 128", or "". */
+gr_status gr_trainer_largest(gr_trainer *t, gr_memory_report *r) GR_MUST_CHECK;
+void gr_trainer_largest_text(const gr_trainer *t, gr_text *out);
 
 /* folder.c: the run's folder, its lock, and room for checkpoints. */
 gr_status gr_trainer_claim_folder(gr_trainer *t) GR_MUST_CHECK;

@@ -74,9 +74,9 @@ static void test_rest(gr_device *d)
     GR_CHECK(gr_text_str(&text)[0] != '\0');
     gr_text_fini(&text);
     GR_CHECK_OK(d->ops->sync(d));
-    GR_CHECK(d->ops->stream(d) == NULL);
+    GR_CHECK(d->ops->stream(d, GR_STREAM_EXCHANGE) == NULL);
     for (int slot = 0; slot < 2; slot++) {
-        GR_CHECK_OK(d->ops->slot_mark(d, slot));
+        GR_CHECK_OK(d->ops->slot_mark(d, slot, GR_STREAM_COPY));
         GR_CHECK_OK(d->ops->slot_wait(d, slot));
     }
     GR_CHECK_FAILS(d->ops->capture_begin(d), GR_ERR_DEVICE, d->ops->name);

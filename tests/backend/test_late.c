@@ -15,10 +15,10 @@ int main(void)
     GR_CHECK_OK(ops->open(&d, 0));
     GR_CHECK_OK(ops->slot_wait(d, 3)); /* never marked */
     GR_CHECK_OK(ops->download(d, &a, &src, sizeof(src)));
-    GR_CHECK_OK(ops->slot_mark(d, 2));
+    GR_CHECK_OK(ops->slot_mark(d, 2, GR_STREAM_COMPUTE));
     src = 2;
     GR_CHECK_OK(ops->download(d, &b, &src, sizeof(src)));
-    GR_CHECK_OK(ops->slot_mark(d, 4));
+    GR_CHECK_OK(ops->slot_mark(d, 4, GR_STREAM_COMPUTE));
     src = 3;
     GR_CHECK_OK(ops->download(d, &c, &src, sizeof(src)));
     GR_CHECK(a == 0 && b == 0 && c == 0);

@@ -160,8 +160,8 @@ static void test_arguments(void)
     c.prefetch = -2;
     GR_CHECK_FAILS(gr_loader_create(&l, &c), GR_ERR_ARG, "prefetch of -2");
     c = loading_config(&w, source, 1);
-    c.n_fields = 17;
-    GR_CHECK_FAILS(gr_loader_create(&l, &c), GR_ERR_ARG, "up to 16 fields");
+    c.n_fields = GR_LOADER_MAX_FIELDS + 1;
+    GR_CHECK_FAILS(gr_loader_create(&l, &c), GR_ERR_ARG, "up to 64 fields");
     gr_loader_destroy(NULL);
     gr_order_source_destroy(source);
     GR_CHECK(gr_loader_default_workers(1) >= 1 && gr_loader_default_workers(1) <= 4);

@@ -116,6 +116,52 @@ static void test_weighted_arguments(void)
     GR_CHECK_FAILS(gr_order_weighted(&s, &c), GR_ERR_ARG, "weight of sample 1 is -1");
 }
 
+/* ---- listed ---- */
+
+/* In order, from the end in odd epochs; epoch 8 fails and epoch 9 is wrong. */
+static gr_status list_turned(void *arg, int64_t epoch, int64_t *index)
+{
+    int64_t n = *(const int64_t *)arg;
+
+    for (int64_t i = 0; i < n; i++)
+        index[i] = epoch % 2 ? n - 1 - i : i;
+    if (epoch == 9)
+        index[4] = n;
+    return epoch == 8 ? gr_fail(GR_ERR_IO, "no list") : GR_OK;
+}
+
+static void test_listed(void)
+{
+    int64_t n = 10;
+
+    for (int r = 0; r < 3; r++)
+        for (int64_t epoch = 0; epoch < 2; epoch++) {
+            gr_listed_config c = { .list = list_turned,
+                                   .arg = &n,
+                                   .n_samples = n,
+                                   .rank = { r, 3 },
+                                   .cut = { 3, false } };
+            gr_order o = { 0 };
+            gr_order_source *s;
+
+            GR_CHECK_OK(gr_order_listed(&s, &c));
+            GR_CHECK_EQ(s->n_samples, 4);
+            GR_CHECK_EQ(s->last_batch, 1);
+            GR_CHECK_OK(s->ops->fill(s, epoch, &o));
+            GR_CHECK_EQ(o.n_all[1], 3);
+            for (int64_t i = 0; i < 4; i++) {
+                int64_t place = (i * 3 + r) % n; /* the head again, for as many on each rank */
+
+                GR_CHECK_EQ(o.index[i], epoch ? n - 1 - place : place);
+            }
+            GR_CHECK_FAILS(s->ops->fill(s, 8, &o), GR_ERR_IO, "no list");
+            GR_CHECK_FAILS(s->ops->fill(s, 9, &o), GR_ERR_ARG,
+                           "place 4 holds sample 10, and there are 10");
+            gr_order_fini(&o);
+            gr_order_source_destroy(s);
+        }
+}
+
 /* ---- buckets ---- */
 
 #define N_MAX 500
@@ -414,6 +460,7 @@ int main(void)
     test_shuffled();
     test_weighted();
     test_weighted_arguments();
+    test_listed();
     test_buckets();
     test_bucket_balance();
     test_bucket_singles();

@@ -120,6 +120,12 @@ static const gr_kernel finish_kernels[] = { { .name = "finish", .run = finish_ru
 const gr_op fake_work = {
     .name = "work", .n_src = GR_ANY_COUNT, .n_out = 1, .infer = work_infer, .kernels = work_kernels
 };
+const gr_op fake_aside = { .name = "aside",
+                           .n_src = GR_ANY_COUNT,
+                           .n_out = 1,
+                           .on_exchange = true,
+                           .infer = work_infer,
+                           .kernels = work_kernels };
 const gr_op fake_view = { .name = "view", .n_src = 1, .n_out = 1, .infer = alias_infer };
 const gr_op fake_write = { .name = "write",
                            .n_src = GR_ANY_COUNT,
@@ -131,6 +137,7 @@ const gr_op fake_start = { .name = "start",
                            .n_out = 1,
                            .has_effect = true,
                            .place = GR_PLACE_EARLY,
+                           .on_exchange = true,
                            .infer = start_infer,
                            .kernels = start_kernels };
 const gr_op fake_finish = { .name = "finish",
@@ -239,7 +246,7 @@ static void grow_work(growth *r)
     int n = pick_sources(r, src, MAX_SRC);
     fake_attr a = { .n = pick(r, 8) == 0 ? 0 : pick(r, 2000),
                     .work_bytes = pick(r, 3) == 0 ? (size_t)pick(r, 500) : 0 };
-    gr_value *v = fake_add(r->w->g, &fake_work, "work", a, src, n);
+    gr_value *v = fake_add(r->w->g, pick(r, 4) == 0 ? &fake_aside : &fake_work, "work", a, src, n);
 
     if (pick(r, 4) == 0) {
         v->space = GR_SPACE_EXCHANGE;

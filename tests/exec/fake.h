@@ -15,6 +15,7 @@ typedef struct fake_attr {
 } fake_attr;
 
 extern const gr_op fake_work;   /* any sources, one output of n bytes */
+extern const gr_op fake_aside;  /* the same on the exchange stream */
 extern const gr_op fake_view;   /* the first source under another name; runs nothing */
 extern const gr_op fake_write;  /* changes the first source in place */
 extern const gr_op fake_start;  /* early: changes its sources, gives a token */

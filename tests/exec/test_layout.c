@@ -6,6 +6,7 @@
 #include "exec/schedule.h"
 
 #define MAX_PLACES 400
+#define ALIGN      ((size_t)64)
 
 typedef struct planned {
     fake_world *w;
@@ -17,14 +18,14 @@ typedef struct planned {
 
 static gr_status try_plan(planned *p, fake_world *w)
 {
-    gr_layout_input in = { .g = w->g };
+    gr_layout_input in = { .g = w->g, .align = ALIGN };
 
     *p = (planned){ .w = w };
     GR_CHECK(w->g->n_nodes < MAX_PLACES);
     GR_TRY(gr_arena_create(&p->arena));
     GR_TRY(gr_schedule_make(p->arena, w->g, NULL, &p->order));
     for (int i = 0; i < w->g->n_nodes; i++)
-        if (p->order[i]->op == &fake_work)
+        if (p->order[i]->op == &fake_work || p->order[i]->op == &fake_aside)
             p->work_bytes[i] = ((const fake_attr *)p->order[i]->attr)->work_bytes;
     in.order = p->order;
     in.work_bytes = p->work_bytes;
@@ -261,7 +262,7 @@ static void check_place(const planned *p, int place)
         GR_CHECK(alive[n - 1]->n_bytes >= p->work_bytes[place]);
     }
     for (int i = 0; i < n; i++) {
-        GR_CHECK(alive[i]->offset % GR_LAYOUT_ALIGN == 0);
+        GR_CHECK(alive[i]->offset % ALIGN == 0);
         GR_CHECK(alive[i]->offset + alive[i]->n_bytes <= p->l.n_bytes);
         for (int k = 0; k < i; k++)
             GR_CHECK(!overlap(alive[i], alive[k]));
@@ -300,7 +301,7 @@ static void test_training_shape(void)
     gr_layout l = { .extents = e };
 
     for (int i = 0; i < N; i++) {
-        size_t n_bytes = GR_LAYOUT_ALIGN * (size_t)(1 + i * 7 % 13);
+        size_t n_bytes = ALIGN * (size_t)(1 + i * 7 % 13);
 
         e[l.n_extents++] = (gr_extent){ .n_bytes = n_bytes, .first = i, .last = 2 * N - i };
         e[l.n_extents++] =

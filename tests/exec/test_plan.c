@@ -81,7 +81,9 @@ static void run_alone(const fake_world *w, void **mem)
             src[k] = n->src[k]->space == GR_SPACE_NONE ? NULL : mem[gr_value_root(n->src[k])->id];
         for (int k = 0; k < n->n_out; k++)
             out[k] = n->out[k].space == GR_SPACE_NONE ? NULL : mem[gr_value_root(&n->out[k])->id];
-        work = n->op == &fake_work ? get_memory(((const fake_attr *)n->attr)->work_bytes) : NULL;
+        work = n->op == &fake_work || n->op == &fake_aside
+                   ? get_memory(((const fake_attr *)n->attr)->work_bytes)
+                   : NULL;
         l.work = work;
         GR_CHECK_OK(n->op->kernels->run(&l));
         give_back(work);

@@ -20,7 +20,7 @@ static void test_memory(gr_device *d)
     for (int i = 0; i < N; i++)
         host[i] = (unsigned char)(i * 7);
     GR_CHECK_OK(ops->upload(d, mem, host, N));
-    GR_CHECK_OK(ops->slot_mark(d, 0));
+    GR_CHECK_OK(ops->slot_mark(d, 0, GR_STREAM_COMPUTE));
     GR_CHECK_OK(ops->slot_wait(d, 0));
     GR_CHECK_OK(ops->slot_wait(d, 1)); /* never marked: nothing to wait for */
     memset(host, 0, N);
@@ -60,6 +60,58 @@ static void test_capture(gr_device *d)
     ops->host_free(d, host);
 }
 
+/* Up on the copy stream and down from the compute stream, which waits for the exchange stream, and
+ * that for the copy: plainly and recorded. */
+static gr_status pass_through(gr_device *d, char *host, char *mem, void *const *event)
+{
+    const gr_backend_ops *ops = d->ops;
+
+    GR_TRY(ops->event_record(d, event[0], GR_STREAM_COMPUTE)); /* forks */
+    GR_TRY(ops->event_wait(d, event[0], GR_STREAM_COPY));
+    GR_TRY(ops->upload_ahead(d, mem, host, N));
+    GR_TRY(ops->event_record(d, event[1], GR_STREAM_COPY));
+    GR_TRY(ops->event_wait(d, event[1], GR_STREAM_EXCHANGE));
+    GR_TRY(ops->event_record(d, event[2], GR_STREAM_EXCHANGE));
+    GR_TRY(ops->event_wait(d, event[2], GR_STREAM_COMPUTE));
+    GR_TRY(ops->copy(d, mem + N, mem, N));
+    return ops->download(d, host + N, mem + N, N);
+}
+
+static void check_passed(gr_device *d, unsigned char *host)
+{
+    GR_CHECK_OK(d->ops->sync(d));
+    for (int i = 0; i < N; i++)
+        GR_CHECK_EQ(host[N + i], host[i]);
+}
+
+static void test_streams(gr_device *d)
+{
+    const gr_backend_ops *ops = d->ops;
+    unsigned char *host, *mem;
+    void *event[3], *recorded = NULL;
+
+    for (int i = 0; i < 3; i++)
+        GR_CHECK_OK(ops->event_create(d, &event[i]));
+    GR_CHECK_OK(ops->host_alloc(d, 2 * N, (void **)&host));
+    GR_CHECK_OK(ops->alloc(d, 2 * N, (void **)&mem));
+    memset(host, 1, N);
+    GR_CHECK_OK(pass_through(d, (char *)host, (char *)mem, event));
+    check_passed(d, host);
+    GR_CHECK_OK(ops->capture_begin(d));
+    GR_CHECK_OK(pass_through(d, (char *)host, (char *)mem, event));
+    GR_CHECK_OK(ops->capture_end(d, &recorded));
+    for (int i = 2; i < 5; i++) {
+        memset(host, i, N);
+        GR_CHECK_OK(ops->capture_launch(d, recorded));
+        check_passed(d, host);
+    }
+    ops->capture_free(d, recorded);
+    for (int i = 0; i < 3; i++)
+        ops->event_destroy(d, event[i]);
+    ops->free(d, mem);
+    ops->host_free(d, host);
+}
+
 static void test_refusals(const gr_module *m, gr_device *d)
 {
     gr_device *other;
@@ -82,6 +134,7 @@ int main(void)
     gr_text_fini(&text);
     test_memory(d);
     test_capture(d);
+    test_streams(d);
     test_refusals(m, d);
     d->ops->close(d);
     return 0;

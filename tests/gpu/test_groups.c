@@ -107,10 +107,10 @@ static gr_status reduce_twice(gr_pg *pg, gr_device *d, const wanted *w, char *ba
             put(w->dtype, host + step, i, element(pg->rank, i));
         }
         GR_TRY(ops->upload(d, base, host, 2 * step));
-        GR_TRY(gr_pg_start(pg, &a, ops->stream(d)));
-        GR_TRY(gr_pg_start(pg, &b, ops->stream(d)));
-        GR_TRY(gr_pg_finish(pg, &a, ops->stream(d)));
-        GR_TRY(gr_pg_finish(pg, &b, ops->stream(d)));
+        GR_TRY(gr_pg_start(pg, &a, ops->stream(d, GR_STREAM_COMPUTE)));
+        GR_TRY(gr_pg_start(pg, &b, ops->stream(d, GR_STREAM_COMPUTE)));
+        GR_TRY(gr_pg_finish(pg, &a, ops->stream(d, GR_STREAM_COMPUTE)));
+        GR_TRY(gr_pg_finish(pg, &b, ops->stream(d, GR_STREAM_COMPUTE)));
         GR_TRY(ops->download(d, host, base, 2 * step));
         GR_TRY(ops->sync(d));
         compare(w, host, want);
@@ -134,12 +134,12 @@ static gr_status reduce_replayed(gr_pg *pg, gr_device *d, float *base)
     if (!pg->ops->can_capture)
         return GR_OK;
     GR_TRY(ops->host_alloc(d, 4000, (void **)&host));
-    GR_TRY(gr_pg_start(pg, &c, ops->stream(d)));
-    GR_TRY(gr_pg_finish(pg, &c, ops->stream(d)));
+    GR_TRY(gr_pg_start(pg, &c, ops->stream(d, GR_STREAM_COMPUTE)));
+    GR_TRY(gr_pg_finish(pg, &c, ops->stream(d, GR_STREAM_COMPUTE)));
     GR_TRY(ops->sync(d));
     GR_TRY(ops->capture_begin(d));
-    GR_TRY(gr_pg_start(pg, &c, ops->stream(d)));
-    GR_TRY(gr_pg_finish(pg, &c, ops->stream(d)));
+    GR_TRY(gr_pg_start(pg, &c, ops->stream(d, GR_STREAM_COMPUTE)));
+    GR_TRY(gr_pg_finish(pg, &c, ops->stream(d, GR_STREAM_COMPUTE)));
     GR_TRY(ops->capture_end(d, &recorded));
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < 1000; i++)
@@ -173,8 +173,8 @@ static gr_status measure(gr_pg *pg, gr_device *d, const char *name)
 
         GR_TRY(gr_pg_barrier(pg));
         start = gr_now_ns();
-        GR_TRY(gr_pg_start(pg, &c, ops->stream(d)));
-        GR_TRY(gr_pg_finish(pg, &c, ops->stream(d)));
+        GR_TRY(gr_pg_start(pg, &c, ops->stream(d, GR_STREAM_COMPUTE)));
+        GR_TRY(gr_pg_finish(pg, &c, ops->stream(d, GR_STREAM_COMPUTE)));
         GR_TRY(ops->sync(d));
         best = fmin(best, (double)(gr_now_ns() - start) * 1e-6);
     }
@@ -236,8 +236,8 @@ static gr_status reduce_once(gr_pg *pg, gr_device *d)
         .id = 0, .label = "bucket 0", .n_elem = 1000, .dtype = GR_F32, .op = GR_REDUCE_AVG
     };
 
-    GR_TRY(gr_pg_start(pg, &c, d->ops->stream(d)));
-    GR_TRY(gr_pg_finish(pg, &c, d->ops->stream(d)));
+    GR_TRY(gr_pg_start(pg, &c, d->ops->stream(d, GR_STREAM_COMPUTE)));
+    GR_TRY(gr_pg_finish(pg, &c, d->ops->stream(d, GR_STREAM_COMPUTE)));
     return d->ops->sync(d);
 }
 

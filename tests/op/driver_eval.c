@@ -185,6 +185,9 @@ static gr_status run_node(driver_eval *e, const gr_node *n)
     gr_prepare p = { .node = n,
                      .n_threads = e->how->n_threads,
                      .device = device_of(e),
+                     .stream = device_of(e)
+                                   ? device_of(e)->ops->stream(device_of(e), GR_STREAM_COMPUTE)
+                                   : NULL,
                      .sets = sets_of(e),
                      .only = e->how->only };
     gr_ready r;
@@ -203,7 +206,7 @@ static gr_status run_node(driver_eval *e, const gr_node *n)
     l.scalars = block_address(&e->scalars);
     l.fault = block_address(&e->fault);
     if (device_of(e))
-        l.stream = device_of(e)->ops->stream(device_of(e));
+        l.stream = device_of(e)->ops->stream(device_of(e), GR_STREAM_COMPUTE);
     st = launch(e, &r, &l);
     gr_kernel_end(&r);
     return st;

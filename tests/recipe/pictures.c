@@ -94,6 +94,9 @@ void vision_open(recipe_run *r, const recipe_options *o, const char *fmt, ...)
 gr_status vision_load(recipe_run *r, gr_split split, int64_t index, int64_t epoch)
 {
     gr_sample s = { .split = split, .index = index, .epoch = epoch, .seed = 7 };
+    gr_feed_slot slots[RECIPE_FIELDS] = { 0 };
 
-    return r->recipe->data->load(r->user, &s, r->mem);
+    for (int i = 0; i < r->view.n_feeds; i++)
+        slots[i] = (gr_feed_slot){ r->mem[i], r->view.feeds[i].shape };
+    return r->recipe->data->load(r->user, &s, r->scratch, slots);
 }

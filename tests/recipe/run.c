@@ -35,6 +35,8 @@ void recipe_open(recipe_run *r, const char *name, const char *yaml, const recipe
 
     GR_CHECK_OK(recipe_try(r, name, yaml, o));
     GR_CHECK_OK(r->recipe->data->describe(r->user, &r->view));
+    if (r->recipe->data->scratch_open)
+        GR_CHECK_OK(r->recipe->data->scratch_open(r->user, &r->scratch));
     GR_CHECK(r->view.n_feeds <= RECIPE_FIELDS && r->view.n_outputs <= RECIPE_FIELDS);
     GR_CHECK(r->view.n_metrics <= RECIPE_METRICS);
     for (int i = 0; i < r->view.n_feeds; i++)
@@ -57,6 +59,8 @@ void recipe_open(recipe_run *r, const char *name, const char *yaml, const recipe
 void recipe_close(recipe_run *r)
 {
     gr_step_destroy(r->step);
+    if (r->scratch)
+        r->recipe->data->scratch_close(r->scratch);
     if (r->user)
         r->recipe->data->close(r->user);
     gr_settings_destroy(r->settings);
@@ -84,16 +88,18 @@ void recipe_feeds(recipe_run *r, const gr_sample *first, int64_t n, gr_named *fe
         memset(r->mem[i], 0, (size_t)n * bytes);
     }
     for (int64_t k = 0; k < n; k++) {
-        void *mem[RECIPE_FIELDS] = { 0 };
+        gr_feed_slot slots[RECIPE_FIELDS] = { 0 };
         gr_sample s = *first;
 
         s.index = (first->index + k) % size;
         r->index[k] = s.index;
-        for (int i = 0; i < r->view.n_feeds; i++)
-            mem[i] = (char *)r->mem[i] + (size_t)k *
-                                             (size_t)gr_shape_count(&r->view.feeds[i].shape) *
-                                             gr_dtype_bytes(r->view.feeds[i].dtype);
-        GR_CHECK_OK(r->recipe->data->load(r->user, &s, mem));
+        for (int i = 0; i < r->view.n_feeds; i++) {
+            const gr_field *f = &r->view.feeds[i];
+            size_t bytes = (size_t)gr_shape_count(&f->shape) * gr_dtype_bytes(f->dtype);
+
+            slots[i] = (gr_feed_slot){ (char *)r->mem[i] + (size_t)k * bytes, f->shape };
+        }
+        GR_CHECK_OK(r->recipe->data->load(r->user, &s, r->scratch, slots));
     }
 }
 

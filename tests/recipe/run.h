@@ -12,7 +12,7 @@
 typedef struct recipe_run {
     const gr_recipe *recipe;
     gr_settings *settings;
-    void *user;
+    void *user, *scratch;
     gr_recipe_view view;
     gr_step *step;
     int64_t batch;

@@ -85,7 +85,7 @@ static void test_recipe(void)
     const gr_recipe *r = gr_recipes[0];
     float image[GR_SHAPES_PIXELS], rows[2 * GR_SHAPES_CLASSES] = { 0 };
     int32_t label, labels[2] = { 4, 7 };
-    void *mem[2] = { image, &label };
+    const gr_feed_slot slots[2] = { { .mem = image }, { .mem = &label } };
     gr_sample sample = { .split = GR_SPLIT_TRAIN, .index = 3 };
     const void *const feeds[] = { NULL, labels }, *const outputs[] = { rows };
     gr_eval eval = { .n = 2, .feeds = feeds, .outputs = outputs };
@@ -98,7 +98,7 @@ static void test_recipe(void)
     GR_CHECK_OK(r->data->open(&user, &config));
     GR_CHECK_EQ(r->data->size(user, GR_SPLIT_TRAIN), 10);
     GR_CHECK(r->data->size(user, GR_SPLIT_VALID) > 1000);
-    GR_CHECK_OK(r->data->load(user, &sample, mem));
+    GR_CHECK_OK(r->data->load(user, &sample, NULL, slots));
     GR_CHECK_EQ(label, gr_shapes_draw(4, 3, image));
     rows[4] = 1;
     rows[GR_SHAPES_CLASSES + 4] = 1;

@@ -362,14 +362,14 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-static float sum_of(recipe_run *r, int64_t index, int64_t epoch)
+static float sum_of(recipe_run *r, void *scratch, int64_t index, int64_t epoch)
 {
     gr_sample s = { .split = GR_SPLIT_TRAIN, .index = index, .epoch = epoch, .seed = 7 };
     float image[PICTURE_SIDE * PICTURE_SIDE], sum = 0;
     int32_t mask[PICTURE_SIDE * PICTURE_SIDE], size[2];
-    void *mem[3] = { image, mask, size };
+    const gr_feed_slot slots[3] = { { .mem = image }, { .mem = mask }, { .mem = size } };
 
-    GR_CHECK_OK(r->recipe->data->load(r->user, &s, mem));
+    GR_CHECK_OK(r->recipe->data->load(r->user, &s, scratch, slots));
     for (int i = 0; i < PICTURE_SIDE * PICTURE_SIDE; i++)
         sum += image[i] * (float)(i % 7 + 1) + (float)(mask[i] * (i % 5));
     return sum;
@@ -378,9 +378,12 @@ static float sum_of(recipe_run *r, int64_t index, int64_t epoch)
 static void *load_all(void *arg)
 {
     worker *w = arg;
+    void *scratch;
 
+    GR_CHECK_OK(w->run->recipe->data->scratch_open(w->run->user, &scratch));
     for (int i = 0; i < 60; i++)
-        GR_CHECK(sum_of(w->run, i % 3, i / 3) == w->want[i]);
+        GR_CHECK(sum_of(w->run, scratch, i % 3, i / 3) == w->want[i]);
+    w->run->recipe->data->scratch_close(scratch);
     return NULL;
 }
 
@@ -397,7 +400,7 @@ static void threads(void)
                 "dataset: {root_dir: '%s/pairs', split: [0.75, 0.25]}",
                 picture_root);
     for (int i = 0; i < 60; i++)
-        want[i] = sum_of(&r, i % 3, i / 3);
+        want[i] = sum_of(&r, r.scratch, i % 3, i / 3);
     for (int t = 0; t < N_THREADS; t++) {
         workers[t] = (worker){ .run = &r, .want = want };
         GR_CHECK_EQ(pthread_create(&workers[t].thread, NULL, load_all, &workers[t]), 0);

@@ -227,8 +227,44 @@ static void test_spread(void)
     free(first);
 }
 
+/* ---- batches that differ in size ---- */
+
+static void draw_rows(gr_step *s, int64_t n_rows, float *out)
+{
+    static float x[10 * 7];
+    gr_named feed = { "x", GR_F32, GR_SHAPE(n_rows, 7), x };
+
+    GR_CHECK_OK(gr_step_train(s, &feed, 1, 0));
+    GR_CHECK_OK(gr_step_read(s, "uniform", (gr_vec){ out, (size_t)n_rows * 7, GR_F32 }));
+}
+
+/* Micro-steps (as ranks do) have room for max_batch samples each, however many there are: none
+ * draws what another one draws. */
+static void test_uneven_batches(void)
+{
+    gr_step_config c = GR_STEP_CONFIG_INIT;
+    float whole[10 * 7], first[3 * 7], second[4 * 7];
+    gr_step *s;
+
+    c.trace = trace_numbers;
+    c.device = "cpu";
+    c.seed = 5;
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    draw_rows(s, 10, whole);
+    gr_step_destroy(s);
+    c.accumulate = 2;
+    c.max_batch = 5;
+    GR_CHECK_OK(gr_step_create(&s, &c));
+    draw_rows(s, 3, first);
+    draw_rows(s, 4, second);
+    gr_step_destroy(s);
+    GR_CHECK(memcmp(first, whole, sizeof(first)) == 0);
+    GR_CHECK(memcmp(second, whole + 5 * 7, sizeof(second)) == 0);
+}
+
 int main(void)
 {
+    test_uneven_batches();
     test_split_does_not_show(2, 1);
     test_split_does_not_show(4, 1);
     test_split_does_not_show(1, 2);

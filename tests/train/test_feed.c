@@ -10,11 +10,13 @@
 #define N     11
 #define BATCH 4
 
-static gr_status load(const void *user, const gr_sample *s, void *const *mem)
+static gr_status load(const void *user, const gr_sample *s, void *scratch,
+                      const gr_feed_slot *feeds)
 {
+    (void)scratch;
     if (s->index == *(const int64_t *)user)
         return gr_fail(GR_ERR_IO, "file-%d.png is broken", (int)s->index);
-    ((float *)mem[0])[0] = (float)(s->index + 100 * s->epoch);
+    ((float *)feeds[0].mem)[0] = (float)(s->index + 100 * s->epoch);
     return GR_OK;
 }
 
@@ -23,7 +25,7 @@ static const gr_recipe recipe = { .abi = GR_RECIPE_ABI, .name = "fake", .data = 
 
 static gr_feed_config make(gr_split split, const int64_t *bad, int n_workers, bool skips)
 {
-    static const gr_field field = { "x", GR_F32, { 1, { 2 } } };
+    static const gr_field field = { .name = "x", .dtype = GR_F32, .shape = { 1, { 2 } } };
     static const gr_recipe_view view = { .feeds = &field, .n_feeds = 1 };
     gr_feed_config c = { .from = { .recipe = &recipe, .user = bad, .view = &view, .split = split },
                          .n_samples = N,

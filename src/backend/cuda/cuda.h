@@ -31,15 +31,31 @@ typedef struct gr_cuda_watch {
     void *arg;
 } gr_cuda_watch;
 
+/* A library whose handles kernels ask for: each stream has one of its own, so that work on two
+ * streams shares no workspace. */
+typedef struct gr_cuda_library {
+    const char *name; /* "cublasLt" */
+    gr_status (*create)(void *stream, void **out);
+    void (*destroy)(void *handle);
+} gr_cuda_library;
+
+typedef struct gr_cuda_handle {
+    const gr_cuda_library *library;
+    void *stream, *handle;
+} gr_cuda_handle;
+
+#define GR_CUDA_HANDLES 16
+
 typedef struct gr_cuda_device {
     gr_device base;
-    cudaStream_t stream;
+    cudaStream_t stream[GR_N_STREAMS];
     int arch; /* 90: compute capability 9.0 */
     int n_sm;
     cudaEvent_t slot[GR_N_SLOTS];
     bool slot_used[GR_N_SLOTS];
+    gr_cuda_handle handles[GR_CUDA_HANDLES]; /* of libraries, made when they are asked for */
+    int n_handles;
     cudaEvent_t timer[2]; /* begin and end; made at first use */
-    struct cublasLtContext *blas; /* made at first use */
     gr_cuda_jit *jit;
     gr_cuda_watch watch; /* check is NULL: nobody watches */
     bool is_lost;        /* a watch gave up: work is stuck on the stream, nobody waits for it */
@@ -54,8 +70,15 @@ static inline cudaStream_t gr_cuda_stream(void *stream)
     return (cudaStream_t)stream;
 }
 
-/* The device's cuBLASLt handle, shared by all matrix products; owned by the device. */
-gr_status gr_cuda_blas(gr_cuda_device *d, struct cublasLtContext **out) GR_MUST_CHECK;
+/* The library's handle for work on `stream` (gr_launch.stream), made at the first call. Owned by
+ * the device, which ends it when it is closed. Not for runs: they allocate nothing. */
+gr_status gr_cuda_library_handle(gr_cuda_device *d, const gr_cuda_library *library, void *stream,
+                                 void **out) GR_MUST_CHECK;
+/* That of cuBLASLt. */
+gr_status gr_cuda_blas(gr_cuda_device *d, void *stream, struct cublasLtContext **out) GR_MUST_CHECK;
+
+/* For the driver: ends all handles. */
+void gr_cuda_end_handles(gr_cuda_device *d);
 
 /* Waits until `e` has happened, under the device's watch. */
 gr_status gr_cuda_wait(gr_cuda_device *d, cudaEvent_t e, const char *what) GR_MUST_CHECK;

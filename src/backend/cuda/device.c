@@ -1,8 +1,8 @@
 /*
- * The CUDA driver: memory, one non-blocking stream, slots as events, and the
+ * The CUDA driver: memory, non-blocking streams, slots and forks as events, and the
  * recording of work as CUDA graphs.
  *
- * (1) Everything is queued on the device's own stream; the default stream is not used.
+ * (1) Everything is queued on the device's own streams; the default stream is not used.
  * (2) Fresh memory is zeroed before alloc() returns, also as seen from other streams.
  * (3) Pinned host memory has one address on both sides (unified addressing).
  * (4) Recording is thread-local: other ranks of the same process go on meanwhile.
@@ -13,7 +13,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-#include <cublasLt.h>
 #include <sched.h>
 #include <time.h>
 
@@ -62,20 +61,34 @@ static void cuda_close(gr_device *base)
         gr_free(d);
         return;
     }
-    if (d->stream)
-        cudaStreamSynchronize(d->stream);
+    for (int i = 0; i < GR_N_STREAMS; i++)
+        if (d->stream[i])
+            cudaStreamSynchronize(d->stream[i]);
     gr_cuda_jit_destroy(d->jit);
-    if (d->blas)
-        cublasLtDestroy(d->blas);
+    gr_cuda_end_handles(d);
     for (int i = 0; i < GR_N_SLOTS; i++)
         if (d->slot[i])
             cudaEventDestroy(d->slot[i]);
     for (int i = 0; i < 2; i++)
         if (d->timer[i])
             cudaEventDestroy(d->timer[i]);
-    if (d->stream)
-        cudaStreamDestroy(d->stream);
+    for (int i = 0; i < GR_N_STREAMS; i++)
+        if (d->stream[i])
+            cudaStreamDestroy(d->stream[i]);
     gr_free(d);
+}
+
+/* Collectives go ahead of the backward pass where both could run. */
+static gr_status open_streams(gr_cuda_device *d)
+{
+    int low = 0, high = 0;
+
+    GR_TRY(gr_cuda_check(cudaDeviceGetStreamPriorityRange(&low, &high), "stream priorities"));
+    for (int i = 0; i < GR_N_STREAMS; i++)
+        GR_TRY(gr_cuda_check(cudaStreamCreateWithPriority(&d->stream[i], cudaStreamNonBlocking,
+                                                          i == GR_STREAM_EXCHANGE ? high : low),
+                             "cudaStreamCreate"));
+    return GR_OK;
 }
 
 static gr_status open_parts(gr_cuda_device *d)
@@ -93,8 +106,7 @@ static gr_status open_parts(gr_cuda_device *d)
         cudaDeviceGetAttribute(&d->n_sm, cudaDevAttrMultiProcessorCount, d->base.index),
         "multiprocessor count"));
     d->arch = major * 10 + minor;
-    GR_TRY(gr_cuda_check(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking),
-                         "cudaStreamCreate"));
+    GR_TRY(open_streams(d));
     for (int i = 0; i < GR_N_SLOTS; i++)
         GR_TRY(gr_cuda_check(cudaEventCreateWithFlags(&d->slot[i], cudaEventDisableTiming),
                              "cudaEventCreate"));
@@ -137,18 +149,6 @@ static void cuda_describe(gr_device *base, gr_text *out)
                  (unsigned)p.pciDomainID, (unsigned)p.pciBusID, (unsigned)p.pciDeviceID);
 }
 
-gr_status gr_cuda_blas(gr_cuda_device *d, struct cublasLtContext **out)
-{
-    if (!d->blas) {
-        cublasStatus_t s = cublasLtCreate(&d->blas);
-
-        if (s != CUBLAS_STATUS_SUCCESS)
-            return gr_fail(GR_ERR_DEVICE, "cublasLtCreate: %s", cublasLtGetStatusString(s));
-    }
-    *out = d->blas;
-    return GR_OK;
-}
-
 /* ---- memory ---- */
 
 static gr_status cuda_memory(gr_device *base, size_t *n_free, size_t *n_all)
@@ -172,9 +172,9 @@ static gr_status cuda_alloc(gr_device *base, size_t n_bytes, void **out)
     st = gr_cuda_check(cudaMalloc(&mem, room), "cudaMalloc");
     if (st != GR_OK)
         return gr_wrap(st, "%zu bytes on GPU %d", n_bytes, base->index);
-    st = gr_cuda_check(cudaMemsetAsync(mem, 0, room, d->stream), "cudaMemset");
+    st = gr_cuda_check(cudaMemsetAsync(mem, 0, room, d->stream[GR_STREAM_COMPUTE]), "cudaMemset");
     if (st == GR_OK)
-        st = gr_cuda_check(cudaStreamSynchronize(d->stream), "cudaMemset");
+        st = gr_cuda_check(cudaStreamSynchronize(d->stream[GR_STREAM_COMPUTE]), "cudaMemset");
     if (st != GR_OK) {
         cudaFree(mem);
         return st;
@@ -210,35 +210,81 @@ static void cuda_host_free(gr_device *base, void *mem)
 
 /* ---- queued work ---- */
 
-static gr_status copy(gr_device *base, void *dst, const void *src, size_t n_bytes,
-                      enum cudaMemcpyKind kind)
+static cudaStream_t stream_of(gr_device *base, gr_stream_kind stream)
+{
+    return cuda_of(base)->stream[stream];
+}
+
+static gr_status copy(gr_device *base, gr_stream_kind stream, void *dst, const void *src,
+                      size_t n_bytes, enum cudaMemcpyKind kind)
 {
     if (n_bytes == 0)
         return GR_OK;
-    return gr_cuda_check(cudaMemcpyAsync(dst, src, n_bytes, kind, cuda_of(base)->stream),
+    return gr_cuda_check(cudaMemcpyAsync(dst, src, n_bytes, kind, stream_of(base, stream)),
                          "cudaMemcpy");
 }
 
 static gr_status cuda_upload(gr_device *d, void *dst, const void *src, size_t n_bytes)
 {
-    return copy(d, dst, src, n_bytes, cudaMemcpyHostToDevice);
+    return copy(d, GR_STREAM_COMPUTE, dst, src, n_bytes, cudaMemcpyHostToDevice);
+}
+
+static gr_status cuda_upload_ahead(gr_device *d, void *dst, const void *src, size_t n_bytes)
+{
+    return copy(d, GR_STREAM_COPY, dst, src, n_bytes, cudaMemcpyHostToDevice);
 }
 
 static gr_status cuda_download(gr_device *d, void *dst, const void *src, size_t n_bytes)
 {
-    return copy(d, dst, src, n_bytes, cudaMemcpyDeviceToHost);
+    return copy(d, GR_STREAM_COMPUTE, dst, src, n_bytes, cudaMemcpyDeviceToHost);
+}
+
+static gr_status cuda_copy(gr_device *d, void *dst, const void *src, size_t n_bytes)
+{
+    return copy(d, GR_STREAM_COMPUTE, dst, src, n_bytes, cudaMemcpyDeviceToDevice);
 }
 
 static gr_status cuda_zero(gr_device *base, void *dst, size_t n_bytes)
 {
     if (n_bytes == 0)
         return GR_OK;
-    return gr_cuda_check(cudaMemsetAsync(dst, 0, n_bytes, cuda_of(base)->stream), "cudaMemset");
+    return gr_cuda_check(cudaMemsetAsync(dst, 0, n_bytes, stream_of(base, GR_STREAM_COMPUTE)),
+                         "cudaMemset");
 }
 
-static void *cuda_stream(gr_device *base)
+static void *cuda_stream(gr_device *base, gr_stream_kind stream)
 {
-    return cuda_of(base)->stream;
+    return stream_of(base, stream);
+}
+
+/* ---- events ---- */
+
+static gr_status cuda_event_create(gr_device *base, void **out)
+{
+    cudaEvent_t e = NULL;
+
+    (void)base;
+    GR_TRY(gr_cuda_check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "cudaEventCreate"));
+    *out = e;
+    return GR_OK;
+}
+
+static void cuda_event_destroy(gr_device *base, void *event)
+{
+    if (event && !cuda_of(base)->is_lost)
+        cudaEventDestroy((cudaEvent_t)event);
+}
+
+static gr_status cuda_event_record(gr_device *base, void *event, gr_stream_kind stream)
+{
+    return gr_cuda_check(cudaEventRecord((cudaEvent_t)event, stream_of(base, stream)),
+                         "cudaEventRecord");
+}
+
+static gr_status cuda_event_wait(gr_device *base, void *event, gr_stream_kind stream)
+{
+    return gr_cuda_check(cudaStreamWaitEvent(stream_of(base, stream), (cudaEvent_t)event, 0),
+                         "cudaStreamWaitEvent");
 }
 
 /* ---- waiting ---- */
@@ -295,9 +341,12 @@ static gr_status cuda_sync(gr_device *base)
 
     if (d->is_lost)
         return gr_fail(GR_ERR_PEER, "GPU %d is stuck in a collective that failed", base->index);
-    if (d->watch.check)
-        return wait_watched(d, query_stream, d->stream, "waiting for the GPU");
-    return gr_cuda_check(cudaStreamSynchronize(d->stream), "waiting for the GPU");
+    for (int i = 0; i < GR_N_STREAMS; i++)
+        if (d->watch.check)
+            GR_TRY(wait_watched(d, query_stream, d->stream[i], "waiting for the GPU"));
+        else
+            GR_TRY(gr_cuda_check(cudaStreamSynchronize(d->stream[i]), "waiting for the GPU"));
+    return GR_OK;
 }
 
 gr_status gr_cuda_wait(gr_cuda_device *d, cudaEvent_t e, const char *what)
@@ -307,13 +356,13 @@ gr_status gr_cuda_wait(gr_cuda_device *d, cudaEvent_t e, const char *what)
     return gr_cuda_check(cudaEventSynchronize(e), what);
 }
 
-static gr_status cuda_slot_mark(gr_device *base, int slot)
+static gr_status cuda_slot_mark(gr_device *base, int slot, gr_stream_kind stream)
 {
     gr_cuda_device *d = cuda_of(base);
 
     GR_BUG_IF(slot < 0 || slot >= GR_N_SLOTS);
     d->slot_used[slot] = true;
-    return gr_cuda_check(cudaEventRecord(d->slot[slot], d->stream), "cudaEventRecord");
+    return gr_cuda_check(cudaEventRecord(d->slot[slot], d->stream[stream]), "cudaEventRecord");
 }
 
 static gr_status cuda_slot_wait(gr_device *base, int slot)
@@ -335,7 +384,8 @@ static gr_status cuda_timer_begin(gr_device *base)
     for (int i = 0; i < 2; i++)
         if (!d->timer[i])
             GR_TRY(gr_cuda_check(cudaEventCreate(&d->timer[i]), "cudaEventCreate"));
-    return gr_cuda_check(cudaEventRecord(d->timer[0], d->stream), "cudaEventRecord");
+    return gr_cuda_check(cudaEventRecord(d->timer[0], d->stream[GR_STREAM_COMPUTE]),
+                         "cudaEventRecord");
 }
 
 static gr_status cuda_timer_end(gr_device *base, double *seconds)
@@ -343,7 +393,8 @@ static gr_status cuda_timer_end(gr_device *base, double *seconds)
     gr_cuda_device *d = cuda_of(base);
     float ms = 0;
 
-    GR_TRY(gr_cuda_check(cudaEventRecord(d->timer[1], d->stream), "cudaEventRecord"));
+    GR_TRY(gr_cuda_check(cudaEventRecord(d->timer[1], d->stream[GR_STREAM_COMPUTE]),
+                         "cudaEventRecord"));
     GR_TRY(gr_cuda_wait(d, d->timer[1], "waiting for measured work"));
     GR_TRY(
         gr_cuda_check(cudaEventElapsedTime(&ms, d->timer[0], d->timer[1]), "cudaEventElapsedTime"));
@@ -355,9 +406,9 @@ static gr_status cuda_timer_end(gr_device *base, double *seconds)
 
 static gr_status cuda_capture_begin(gr_device *base)
 {
-    return gr_cuda_check(
-        cudaStreamBeginCapture(cuda_of(base)->stream, cudaStreamCaptureModeThreadLocal),
-        "start of recording");
+    return gr_cuda_check(cudaStreamBeginCapture(stream_of(base, GR_STREAM_COMPUTE),
+                                                cudaStreamCaptureModeThreadLocal),
+                         "start of recording");
 }
 
 static gr_status cuda_capture_end(gr_device *base, void **recorded)
@@ -367,7 +418,8 @@ static gr_status cuda_capture_end(gr_device *base, void **recorded)
     cudaGraphExec_t exec = NULL;
     gr_status st;
 
-    GR_TRY(gr_cuda_check(cudaStreamEndCapture(d->stream, &graph), "end of recording"));
+    GR_TRY(gr_cuda_check(cudaStreamEndCapture(d->stream[GR_STREAM_COMPUTE], &graph),
+                         "end of recording"));
     st = gr_cuda_check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate");
     cudaGraphDestroy(graph);
     if (st != GR_OK)
@@ -378,8 +430,9 @@ static gr_status cuda_capture_end(gr_device *base, void **recorded)
 
 static gr_status cuda_capture_launch(gr_device *base, void *recorded)
 {
-    return gr_cuda_check(cudaGraphLaunch((cudaGraphExec_t)recorded, cuda_of(base)->stream),
-                         "cudaGraphLaunch");
+    return gr_cuda_check(
+        cudaGraphLaunch((cudaGraphExec_t)recorded, stream_of(base, GR_STREAM_COMPUTE)),
+        "cudaGraphLaunch");
 }
 
 static void cuda_capture_free(gr_device *base, void *recorded)
@@ -391,10 +444,12 @@ static void cuda_capture_free(gr_device *base, void *recorded)
 
 const gr_backend_ops gr_backend_cuda = {
     .name = "cuda",
+    .align = 256, /* what libraries and the widest loads of a warp ask for */
     .has_host_memory = false,
     .needs_copies = true,
     .runs_at_once = false,
     .can_poll = false,
+    .has_streams = true,
     .can_capture = true,
     .shares_memory = false,
     .keeps_low = false,
@@ -408,9 +463,15 @@ const gr_backend_ops gr_backend_cuda = {
     .host_free = cuda_host_free,
     .upload = cuda_upload,
     .download = cuda_download,
+    .copy = cuda_copy,
     .zero = cuda_zero,
+    .upload_ahead = cuda_upload_ahead,
     .sync = cuda_sync,
     .stream = cuda_stream,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .event_record = cuda_event_record,
+    .event_wait = cuda_event_wait,
     .slot_mark = cuda_slot_mark,
     .slot_wait = cuda_slot_wait,
     .capture_begin = cuda_capture_begin,

@@ -105,8 +105,9 @@ static gr_status late_sync(gr_device *d)
     return GR_OK;
 }
 
-static gr_status late_mark(gr_device *d, int slot)
+static gr_status late_mark(gr_device *d, int slot, gr_stream_kind stream)
 {
+    (void)stream; /* all are one */
     GR_BUG_IF(slot < 0 || slot >= GR_N_SLOTS);
     late_of(d)->marked_at[slot] = late_of(d)->n_queued;
     return GR_OK;
@@ -121,10 +122,12 @@ static gr_status late_wait(gr_device *d, int slot)
 
 const gr_backend_ops gr_backend_late = {
     .name = "late",
+    .align = 64,
     .has_host_memory = true,
     .needs_copies = true,
     .runs_at_once = false,
     .can_poll = true,
+    .has_streams = false,
     .can_capture = false,
     .shares_memory = true,
     .keeps_low = true,
@@ -138,9 +141,15 @@ const gr_backend_ops gr_backend_late = {
     .host_free = gr_host_free,
     .upload = gr_host_copy,
     .download = late_download,
+    .copy = gr_host_copy,
     .zero = gr_host_zero,
+    .upload_ahead = gr_host_copy,
     .sync = late_sync,
     .stream = gr_host_stream,
+    .event_create = gr_host_event_create,
+    .event_destroy = gr_host_event_destroy,
+    .event_record = gr_host_event,
+    .event_wait = gr_host_event,
     .slot_mark = late_mark,
     .slot_wait = late_wait,
     .capture_begin = gr_host_capture_begin,

@@ -395,7 +395,7 @@ static void release_device(ipc *s)
     gr_cuda_device *d = s->over.dev;
     int rank = s->over.pg.rank;
 
-    cudaStreamSynchronize(d->stream);
+    GR_IGNORE(d->base.ops->sync(&d->base)); /* what fails here is lost anyway */
     if (s->part)
         close_parts(s);
     for (int r = 0; r < s->over.pg.size && s->event; r++)

@@ -1,8 +1,9 @@
 /*
- * All-reduce by NCCL, on a stream of its own:
+ * All-reduce by NCCL, on the stream that a start is queued on. The executor hands it the
+ * device's exchange stream, which forks off where the gradients are there:
  *
- *     compute   ...gradients | event a |  ...more backward...        | waits for b | update
- *     comm                   waits for a | all-reduce | event b
+ *     compute    ...gradients | event a |  ...more backward...        | waits for b | update
+ *     exchange                waits for a | all-reduce | event b
  *
  * (1) Averages multiply by 1/size before the sum, as our own transports do.
  * (2) The communicator is non-blocking: every call may say "in progress", and is then
@@ -30,21 +31,16 @@
 #define LABEL          64
 #define NOTHING        GR_MAX_COLLS /* in `running`: no collective */
 
-typedef struct nccl_pair {
-    cudaEvent_t ready, done; /* made at the first start of that id */
-} nccl_pair;
-
 typedef struct nccl_group {
     gr_over over; /* first: a gr_pg * is a nccl_group * */
     nccl_api api;
     ncclComm_t comm;
     ncclRedOp_t average[GR_DTYPE_COUNT]; /* floating types: 1/size, then sum */
-    cudaStream_t stream;
-    nccl_pair *event;      /* [id] */
-    char (*label)[LABEL];  /* [id] */
-    int *ids;              /* device memory: 0, 1, ... NOTHING */
-    volatile int *running; /* host memory: what the comm stream is in */
-    void *mem;             /* exchange space; owned */
+    cudaEvent_t *done;                   /* [id]; made at the first start of that id */
+    char (*label)[LABEL];                /* [id] */
+    int *ids;                            /* device memory: 0, 1, ... NOTHING */
+    volatile int *running;               /* host memory: what the stream is in */
+    void *mem;                           /* exchange space; owned */
     size_t n_bytes;
     bool from_nccl; /* mem is ncclMemAlloc's */
 } nccl_group;
@@ -200,45 +196,35 @@ static gr_status check_coll(const nccl_group *g, const gr_coll *c)
     return GR_OK;
 }
 
-static gr_status make_events(nccl_pair *p)
-{
-    if (p->done)
-        return GR_OK;
-    GR_TRY(gr_cuda_check(cudaEventCreateWithFlags(&p->ready, cudaEventDisableTiming),
-                         "cudaEventCreate"));
-    return gr_cuda_check(cudaEventCreateWithFlags(&p->done, cudaEventDisableTiming),
-                         "cudaEventCreate");
-}
-
-/* Says in host memory what the comm stream does from here on (4). */
-static gr_status mark(nccl_group *g, int id)
+/* Says in host memory what the stream does from here on (4). */
+static gr_status mark(nccl_group *g, int id, cudaStream_t stream)
 {
     return gr_cuda_check(cudaMemcpyAsync((void *)(uintptr_t)g->running, g->ids + id, sizeof(int),
-                                         cudaMemcpyDeviceToHost, g->stream),
+                                         cudaMemcpyDeviceToHost, stream),
                          "cudaMemcpy");
 }
 
 static gr_status nccl_start(gr_pg *pg, const gr_coll *c, void *stream)
 {
     nccl_group *g = group_of(pg);
+    cudaStream_t on = gr_cuda_stream(stream);
     char *at = (char *)g->mem + c->offset;
     ncclDataType_t type = ncclFloat32;
     ncclRedOp_t op = ncclSum;
-    nccl_pair *p;
+    cudaEvent_t *done;
 
     GR_TRY(check_coll(g, c));
     GR_TRY(vendor_type(c->dtype, &type));
     GR_TRY(vendor_op(g, c, &op));
-    p = &g->event[c->id];
-    GR_TRY(make_events(p));
+    done = &g->done[c->id];
+    if (!*done)
+        GR_TRY(gr_cuda_check(cudaEventCreateWithFlags(done, cudaEventDisableTiming),
+                             "cudaEventCreate"));
     snprintf(g->label[c->id], LABEL, "%s", c->label ? c->label : "");
-    GR_TRY(gr_cuda_check(cudaEventRecord(p->ready, gr_cuda_stream(stream)), "cudaEventRecord"));
-    GR_TRY(gr_cuda_check(cudaStreamWaitEvent(g->stream, p->ready, 0), "cudaStreamWaitEvent"));
-    GR_TRY(mark(g, c->id));
-    GR_TRY(settle(g, g->api.AllReduce(at, at, c->n_elem, type, op, g->comm, g->stream),
-                  g->label[c->id]));
-    GR_TRY(mark(g, NOTHING));
-    return gr_cuda_check(cudaEventRecord(p->done, g->stream), "cudaEventRecord");
+    GR_TRY(mark(g, c->id, on));
+    GR_TRY(settle(g, g->api.AllReduce(at, at, c->n_elem, type, op, g->comm, on), g->label[c->id]));
+    GR_TRY(mark(g, NOTHING, on));
+    return gr_cuda_check(cudaEventRecord(*done, on), "cudaEventRecord");
 }
 
 static gr_status nccl_finish(gr_pg *pg, const gr_coll *c, void *stream)
@@ -246,10 +232,10 @@ static gr_status nccl_finish(gr_pg *pg, const gr_coll *c, void *stream)
     nccl_group *g = group_of(pg);
 
     GR_TRY(check_coll(g, c));
-    if (!g->event[c->id].done)
+    if (!g->done[c->id])
         return gr_fail(GR_ERR_ARG, "all-reduce %d '%s' is finished but was not started", c->id,
                        c->label);
-    return gr_cuda_check(cudaStreamWaitEvent(gr_cuda_stream(stream), g->event[c->id].done, 0),
+    return gr_cuda_check(cudaStreamWaitEvent(gr_cuda_stream(stream), g->done[c->id], 0),
                          "cudaStreamWaitEvent");
 }
 
@@ -311,7 +297,7 @@ static void nccl_destroy(gr_pg *pg)
         d->watch = (gr_cuda_watch){ NULL, NULL };
     /* Leaving is done together; after a failure everybody leaves alone. */
     if (g->comm && is_fine) {
-        cudaStreamSynchronize(d->stream);
+        GR_IGNORE(d->base.ops->sync(&d->base));
         if (settle(g, g->api.CommFinalize(g->comm), "leaving NCCL") == GR_OK) {
             g->api.CommDestroy(g->comm);
             g->comm = NULL;
@@ -319,22 +305,17 @@ static void nccl_destroy(gr_pg *pg)
     }
     end_comm(g);
     if (d && !d->is_lost) {
-        for (int i = 0; i < GR_MAX_COLLS && g->event; i++) {
-            if (g->event[i].ready)
-                cudaEventDestroy(g->event[i].ready);
-            if (g->event[i].done)
-                cudaEventDestroy(g->event[i].done);
-        }
+        for (int i = 0; i < GR_MAX_COLLS && g->done; i++)
+            if (g->done[i])
+                cudaEventDestroy(g->done[i]);
         drop_space(g);
-        if (g->stream)
-            cudaStreamDestroy(g->stream);
         d->base.ops->free(&d->base, g->ids);
         d->base.ops->host_free(&d->base, (void *)(uintptr_t)g->running);
         nccl_api_unload(&g->api);
     }
     gr_over_fini(&g->over);
     gr_free(g->label);
-    gr_free(g->event);
+    gr_free(g->done);
     gr_free(g);
 }
 
@@ -464,20 +445,16 @@ static gr_status make_marks(nccl_group *g)
 
 static gr_status join(nccl_group *g, gr_pg *host, gr_device *dev)
 {
-    int version = 0, high = 0;
+    int version = 0;
 
     GR_TRY(gr_over_init(&g->over, &nccl_ops, host, dev));
-    g->event = (nccl_pair *)gr_calloc(GR_MAX_COLLS, sizeof(*g->event));
+    g->done = (cudaEvent_t *)gr_calloc(GR_MAX_COLLS, sizeof(cudaEvent_t));
     g->label = (char(*)[LABEL])gr_calloc(GR_MAX_COLLS, sizeof(*g->label));
-    if (!g->event || !g->label)
+    if (!g->done || !g->label)
         return GR_ERR_NOMEM;
     GR_TRY(get_ready(g));
     if (g->api.GetVersion(&version) == ncclSuccess)
         gr_log(CUDA, DEBUG, "NCCL %d, rank %d of %d", version, host->rank, host->size);
-    /* Collectives go ahead of the backward pass where both could run. */
-    GR_TRY(gr_cuda_check(cudaDeviceGetStreamPriorityRange(NULL, &high), "stream priorities"));
-    GR_TRY(gr_cuda_check(cudaStreamCreateWithPriority(&g->stream, cudaStreamNonBlocking, high),
-                         "cudaStreamCreate"));
     GR_TRY(make_marks(g));
     GR_TRY(make_comm(g));
     GR_TRY(make_averages(g));

@@ -51,6 +51,7 @@ const gr_op gr_op_allreduce_start = {
     .amp = GR_AMP_KEEP,
     .has_effect = true,
     .place = GR_PLACE_EARLY,
+    .on_exchange = true,
     .infer = start_infer,
     .print = print_attr,
     .kernels = gr_allreduce_start_cpu,

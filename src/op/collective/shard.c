@@ -153,7 +153,8 @@ static void print_items(const gr_node *n, gr_text *out)
 #define START(text, rule, table)                                                                   \
     {                                                                                              \
         .name = (text), .n_src = GR_ANY_COUNT, .n_out = 1, .amp = GR_AMP_KEEP, .has_effect = true, \
-        .place = GR_PLACE_EARLY, .infer = (rule), .print = print_coll, .kernels = (table),         \
+        .place = GR_PLACE_EARLY, .on_exchange = true, .infer = (rule), .print = print_coll,        \
+        .kernels = (table),                                                                        \
     }
 #define FINISH(text, rule)                                                                         \
     {                                                                                              \

@@ -84,15 +84,14 @@ static const gr_kernel *pick(const gr_node *n)
 gr_status gr_conv_product_prepare(gr_prepare *prep)
 {
     product *p = gr_calloc(1, sizeof(*p));
-    gr_prepare inner = *prep;
+    gr_prepare inner;
     gr_status st = GR_OK;
 
     if (!p)
         return GR_ERR_NOMEM;
     set_node(p, prep->node);
     p->kernel = pick(&p->node);
-    inner.node = &p->node;
-    inner.data = NULL;
+    inner = gr_prepare_for(prep, &p->node);
     if (p->kernel->prepare)
         st = p->kernel->prepare(&inner);
     if (st != GR_OK) {

@@ -382,7 +382,7 @@ static gr_status open_product(product *p, const gr_prepare *pr)
     gr_matmul_get_dims(pr->node, &p->d);
     if (is_empty(p))
         return GR_OK;
-    GR_TRY(gr_cuda_blas((gr_cuda_device *)pr->device, &p->blas));
+    GR_TRY(gr_cuda_blas((gr_cuda_device *)pr->device, pr->stream, &p->blas));
     return make_descriptors(p, pr->node);
 }
 

@@ -40,11 +40,13 @@ static int64_t shapes_size(const void *user, gr_split split)
     return ((const shapes_data *)user)->size[split];
 }
 
-static gr_status shapes_load(const void *user, const gr_sample *s, void *const *mem)
+static gr_status shapes_load(const void *user, const gr_sample *s, void *scratch,
+                             const gr_feed_slot *feeds)
 {
     const shapes_data *d = user;
 
-    *(int32_t *)mem[1] = gr_shapes_draw(d->key[s->split], (uint64_t)s->index, mem[0]);
+    (void)scratch;
+    *(int32_t *)feeds[1].mem = gr_shapes_draw(d->key[s->split], (uint64_t)s->index, feeds[0].mem);
     return GR_OK;
 }
 
@@ -120,10 +122,10 @@ static gr_status shapes_predict(const void *user, const gr_eval *e, gr_predictio
 static gr_status shapes_describe(const void *user, gr_recipe_view *out)
 {
     static const gr_field feeds[] = {
-        { "image", GR_F32, { 1, { GR_SHAPES_PIXELS } } },
-        { "label", GR_I32, { 0 } },
+        { "image", GR_F32, { 1, { GR_SHAPES_PIXELS } }, 0 },
+        { "label", GR_I32, { 0 }, 0 },
     };
-    static const gr_field logits = { "logits", GR_F32, { 1, { GR_SHAPES_CLASSES } } };
+    static const gr_field logits = { "logits", GR_F32, { 1, { GR_SHAPES_CLASSES } }, 0 };
     static const gr_metric_info accuracy = { .name = "accuracy", .is_share = true };
 
     (void)user;

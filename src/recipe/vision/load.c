@@ -2,9 +2,8 @@
  * One sample, from any thread: decoded or drawn, transformed together with its mask, and
  * written as the network wants it.
  *
- * Images need memory that lives between calls, but threads come and go and are not ours: a
- * call takes a scratch from a list and gives it back. There are as many as were ever in use at
- * the same time, and nothing is allocated once all have seen the largest image.
+ * Images need memory that lives between calls: each loader thread has its own, and nothing is
+ * allocated once it has seen the largest image.
  */
 #include "recipe/vision/vision.h"
 
@@ -12,37 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gr_status take_scratch(const gr_vision *v, gr_vision_scratch **out)
+gr_status gr_vision_scratch_open(const void *user, void **scratch)
 {
-    pthread_mutex_lock(v->lock);
-    *out = *v->spare;
-    if (*out)
-        *v->spare = (*out)->next;
-    pthread_mutex_unlock(v->lock);
-    if (!*out)
-        *out = calloc(1, sizeof(**out));
-    return *out ? GR_OK : gr_fail(GR_ERR_NOMEM, "no memory for a sample");
+    (void)user;
+    *scratch = calloc(1, sizeof(gr_vision_scratch));
+    return *scratch ? GR_OK : gr_fail(GR_ERR_NOMEM, "no memory for a sample");
 }
 
-static void give_scratch(const gr_vision *v, gr_vision_scratch *s)
+void gr_vision_scratch_close(void *scratch)
 {
-    pthread_mutex_lock(v->lock);
-    s->next = *v->spare;
-    *v->spare = s;
-    pthread_mutex_unlock(v->lock);
-}
+    gr_vision_scratch *s = scratch;
 
-void gr_vision_scratch_close(gr_vision *v)
-{
-    while (v->spare && *v->spare) {
-        gr_vision_scratch *s = *v->spare;
-
-        *v->spare = s->next;
-        gr_image_fini(&s->image);
-        gr_image_fini(&s->mask);
-        gr_image_fini(&s->spare);
-        free(s);
-    }
+    if (!s)
+        return;
+    gr_image_fini(&s->image);
+    gr_image_fini(&s->mask);
+    gr_image_fini(&s->spare);
+    free(s);
 }
 
 /* Gray from colours, colours from gray, without alpha: for data that are stored otherwise than
@@ -180,18 +165,18 @@ static gr_status put_label(const gr_vision *v, gr_split split, int32_t label, in
 
 /* Samples of a prediction may do without a mask, and then without a class. */
 static gr_status put_target(const gr_vision *v, const gr_sample *sample, const gr_image *mask,
-                            int32_t label, void *const *mem)
+                            int32_t label, const gr_feed_slot *feeds)
 {
     if (mask)
-        return put_mask(v, mask, mem[GR_FEED_TARGET]);
+        return put_mask(v, mask, feeds[GR_FEED_TARGET].mem);
     if (gr_vision_segments(&v->model))
         return sample->split == GR_SPLIT_PREDICT ? GR_OK : gr_fail(GR_ERR_FORMAT, "it has no mask");
-    return put_label(v, sample->split, label, mem[GR_FEED_TARGET]);
+    return put_label(v, sample->split, label, feeds[GR_FEED_TARGET].mem);
 }
 
-static void put_size(const gr_vision *v, int height, int width, void *const *mem)
+static void put_size(const gr_vision *v, int height, int width, const gr_feed_slot *feeds)
 {
-    int32_t *size = mem[GR_FEED_SIZE];
+    int32_t *size = feeds[GR_FEED_SIZE].mem;
 
     if (!gr_vision_segments(&v->model))
         return;
@@ -200,13 +185,13 @@ static void put_size(const gr_vision *v, int height, int width, void *const *mem
 }
 
 static gr_status put_array(const gr_vision *v, const gr_sample *sample, gr_vision_scratch *s,
-                           void *const *mem)
+                           const gr_feed_slot *feeds)
 {
     const gr_dataset *set = v->parts[sample->split].set;
     bool has_mask = gr_vision_has_masks(v, sample->split);
 
-    GR_TRY(gr_vision_load_array(v, sample, mem[GR_FEED_IMAGE]));
-    put_size(v, (int)v->model.height, (int)v->model.width, mem);
+    GR_TRY(gr_vision_load_array(v, sample, feeds[GR_FEED_IMAGE].mem));
+    put_size(v, (int)v->model.height, (int)v->model.width, feeds);
     if (has_mask) {
         GR_TRY(gr_dataset_mask(set, sample->index, &s->mask));
         if (s->mask.height != v->model.height || s->mask.width != v->model.width)
@@ -215,22 +200,22 @@ static gr_status put_array(const gr_vision *v, const gr_sample *sample, gr_visio
         settle_mask(v, &s->mask);
     }
     return put_target(v, sample, has_mask ? &s->mask : NULL, gr_dataset_class(set, sample->index),
-                      mem);
+                      feeds);
 }
 
 static gr_status put_picture(const gr_vision *v, const gr_sample *sample, gr_vision_scratch *s,
-                             void *const *mem)
+                             const gr_feed_slot *feeds)
 {
     bool has_mask = gr_vision_has_masks(v, sample->split);
     int32_t label;
 
     GR_TRY(fetch(v, sample, s, &label));
     GR_TRY(convert_channels(s, (int)v->model.channels));
-    put_size(v, s->image.height, s->image.width, mem);
+    put_size(v, s->image.height, s->image.width, feeds);
     if (has_mask)
         settle_mask(v, &s->mask);
-    GR_TRY(gr_vision_transform(v, sample, s, has_mask, mem[GR_FEED_IMAGE]));
-    return put_target(v, sample, has_mask ? &s->mask : NULL, label, mem);
+    GR_TRY(gr_vision_transform(v, sample, s, has_mask, feeds[GR_FEED_IMAGE].mem));
+    return put_target(v, sample, has_mask ? &s->mask : NULL, label, feeds);
 }
 
 /* Files are named in most messages already. */
@@ -244,16 +229,14 @@ static gr_status name_sample(gr_status st, const gr_vision *v, const gr_sample *
     return gr_wrap(st, "'%s'", name);
 }
 
-gr_status gr_vision_load(const void *user, const gr_sample *sample, void *const *mem)
+gr_status gr_vision_load(const void *user, const gr_sample *sample, void *scratch,
+                         const gr_feed_slot *feeds)
 {
     const gr_vision *v = user;
     const gr_vision_part *p = &v->parts[sample->split];
-    gr_vision_scratch *s;
-    gr_status st;
+    gr_status st =
+        p->is_array ? put_array(v, sample, scratch, feeds) : put_picture(v, sample, scratch, feeds);
 
-    GR_TRY(take_scratch(v, &s));
-    st = p->is_array ? put_array(v, sample, s, mem) : put_picture(v, sample, s, mem);
-    give_scratch(v, s);
     return name_sample(st, v, sample);
 }
 
@@ -262,16 +245,15 @@ gr_status gr_vision_inspect(const void *user, const gr_sample *sample)
     const gr_vision *v = user;
     const gr_vision_part *p = &v->parts[sample->split];
     bool masks = gr_vision_segments(&v->model);
-    gr_vision_scratch *s;
+    gr_image image = GR_IMAGE_INIT; /* takes memory only where the head does not settle it */
     int32_t label;
     gr_status st;
 
     if (p->is_drawn)
         return GR_OK;
-    GR_TRY(take_scratch(v, &s));
-    st = p->file ? gr_image_probe_file(&s->image, p->file, NULL)
-                 : gr_dataset_probe(p->set, sample->index, &s->image);
-    give_scratch(v, s);
+    st = p->file ? gr_image_probe_file(&image, p->file, NULL)
+                 : gr_dataset_probe(p->set, sample->index, &image);
+    gr_image_fini(&image);
     if (st == GR_OK && p->set && !masks)
         st = put_label(v, sample->split, gr_dataset_class(p->set, sample->index), &label);
     return name_sample(st, v, sample);

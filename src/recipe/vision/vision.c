@@ -100,31 +100,13 @@ static void vision_close(void *user)
 
     if (!v)
         return;
-    gr_vision_scratch_close(v);
     gr_vision_transform_close(v);
     gr_vision_data_close(v);
     gr_vision_metrics_fini(&v->metrics);
     gr_vision_criterion_fini(&v->criterion);
     gr_vision_classes_close(v);
     free(v->header);
-    if (v->lock)
-        pthread_mutex_destroy(v->lock);
-    free(v->lock);
-    free(v->spare);
     free(v);
-}
-
-static gr_status make_lock(gr_vision *v)
-{
-    pthread_mutex_t *lock = calloc(1, sizeof(*lock));
-
-    v->spare = calloc(1, sizeof(*v->spare));
-    if (!lock || !v->spare || pthread_mutex_init(lock, NULL) != 0) {
-        free(lock);
-        return gr_fail(GR_ERR_NOMEM, "no memory for the recipe");
-    }
-    v->lock = lock;
-    return GR_OK;
 }
 
 /* What the trace reads and gives out. */
@@ -134,23 +116,24 @@ static void set_fields(gr_vision *v)
     gr_shape mask = GR_SHAPE(v->model.height, v->model.width);
     bool masks = gr_vision_segments(&v->model);
 
-    v->feeds[GR_FEED_IMAGE] = (gr_field){ "image", GR_F32, image };
-    v->feeds[GR_FEED_TARGET] = (gr_field){ "target", GR_I32, masks ? mask : GR_SCALAR };
-    v->feeds[GR_FEED_SIZE] = (gr_field){ "size", GR_I32, GR_SHAPE(2) };
+    v->feeds[GR_FEED_IMAGE] = (gr_field){ "image", GR_F32, image, 0 };
+    v->feeds[GR_FEED_TARGET] = (gr_field){ "target", GR_I32, masks ? mask : GR_SCALAR, 0 };
+    v->feeds[GR_FEED_SIZE] = (gr_field){ "size", GR_I32, GR_SHAPE(2), 0 };
     v->n_feeds = masks ? 3 : 2;
-    v->outputs[GR_OUTPUT_MAIN] = masks ? (gr_field){ "prediction", GR_I32, mask }
-                                       : (gr_field){ "logits", GR_F32, GR_SHAPE(v->model.n_out) };
+    v->outputs[GR_OUTPUT_MAIN] = masks
+                                     ? (gr_field){ "prediction", GR_I32, mask, 0 }
+                                     : (gr_field){ "logits", GR_F32, GR_SHAPE(v->model.n_out), 0 };
     v->n_outputs = 1;
     v->sums_at = v->score_at = -1;
     if (v->task != GR_TASK_PREDICT) { /* where there is nothing to compare with */
         v->sums_at = v->n_outputs++;
         v->outputs[v->sums_at] =
             (gr_field){ "loss_sums", GR_F32,
-                        GR_SHAPE(gr_vision_n_sums(&v->criterion, v->model.n_out)) };
+                        GR_SHAPE(gr_vision_n_sums(&v->criterion, v->model.n_out)), 0 };
     }
     if (masks && v->metrics.has_scores) {
         v->score_at = v->n_outputs++;
-        v->outputs[v->score_at] = (gr_field){ "probability", GR_F32, mask };
+        v->outputs[v->score_at] = (gr_field){ "probability", GR_F32, mask, 0 };
     }
 }
 
@@ -199,7 +182,6 @@ static gr_status fill(gr_vision *v, const gr_recipe_config *config)
     v->input = config->task == GR_TASK_PREDICT ? config->input : NULL;
     v->threshold = gr_settings_f64(v->s, "threshold");
     v->mask_threshold = (int32_t)gr_settings_int(v->s, "dataset.mask_threshold");
-    GR_TRY(make_lock(v));
     GR_TRY(gr_vision_model_read(&v->model, v->s));
     v->size_given = v->model.height > 0;
     GR_TRY(gr_vision_classes_open(v));
@@ -307,6 +289,8 @@ static const gr_recipe_data data = {
     .close = vision_close,
     .describe = vision_describe,
     .size = vision_size,
+    .scratch_open = gr_vision_scratch_open,
+    .scratch_close = gr_vision_scratch_close,
     .load = gr_vision_load,
     .check = gr_vision_inspect,
     .weights = gr_vision_weigh,

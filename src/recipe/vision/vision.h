@@ -1,7 +1,6 @@
 /*
  * The recipe `vision` from the inside. Settings are read once, in create(), into the structs
- * below; after that nothing changes, so loader threads read them without locks. The one
- * thing that threads share and change is the list of spare scratch images (scratch.c).
+ * below; after that nothing changes, so loader threads read them without locks.
  *
  *   keys.c       the settings it knows             criterion.c  losses and their sum
  *   model.c      networks by name                  metrics.c    counts and values by name
@@ -12,8 +11,6 @@
  */
 #ifndef GR_RECIPE_VISION_VISION_H
 #define GR_RECIPE_VISION_VISION_H
-
-#include <pthread.h>
 
 #include "gradus/augment.h"
 #include "gradus/data.h"
@@ -172,16 +169,17 @@ void gr_vision_classes_close(gr_vision *v);
 /* ---- load.c ---- */
 
 typedef struct gr_vision_scratch {
-    struct gr_vision_scratch *next;
     gr_image image, mask, spare; /* spare: while one is converted */
 } gr_vision_scratch;
 
-gr_status gr_vision_load(const void *user, const gr_sample *sample, void *const *mem);
+gr_status gr_vision_scratch_open(const void *user, void **scratch);
+void gr_vision_scratch_close(void *scratch);
+gr_status gr_vision_load(const void *user, const gr_sample *sample, void *scratch,
+                         const gr_feed_slot *feeds);
 /* Without decoding: heads, sizes of picture and mask, class. */
 gr_status gr_vision_inspect(const void *user, const gr_sample *sample);
 /* GR_ERR_ARG: all that the training masks show would be ignored. */
 gr_status gr_vision_check_masks(const gr_vision *v) GR_MUST_CHECK;
-void gr_vision_scratch_close(gr_vision *v);
 
 /* ---- array.c ---- */
 
@@ -237,9 +235,7 @@ struct gr_vision {
     bool is_numbered; /* names of masks begin with the sample's number */
     gr_field feeds[3], outputs[3];
     int n_feeds, n_outputs;
-    int sums_at, score_at;     /* among the outputs; -1: not there */
-    pthread_mutex_t *lock;     /* of `spare`; the recipe's data are const to loader threads */
-    gr_vision_scratch **spare; /* guarded by lock */
+    int sums_at, score_at; /* among the outputs; -1: not there */
 };
 
 enum { GR_FEED_IMAGE, GR_FEED_TARGET, GR_FEED_SIZE };

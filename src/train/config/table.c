@@ -207,7 +207,7 @@ const gr_row gr_rows[] = {
       "shuffle", NULL, NULL, AT(shuffle), SAVED | FIXED },
     { CHOICE("dataloader.sampler", "distributed", "distributed=DistributedSampler|weighted|bucketed",
       "order of samples; weighted: as often as the recipe says, each class alike in vision; bucketed: by length"), "sampler", NULL, NULL, AT(sampler), SAVED | FIXED },
-    { INT("dataloader.token_budget", "0", 0, MANY, "bucketed: most tokens in a batch; 0: batch_size decides"),
+    { INT("dataloader.token_budget", "0", 0, MANY, "bucketed: most tokens in a batch, which has batch_size samples at most; 0: any"),
       "token_budget", "N", NULL, AT(token_budget), SAVED | FIXED },
     { CHOICE("dataloader.on_bad_sample", "error", "error|skip", "what a missing or broken file does; skip: "
       "another sample stands in, counted"), "on_bad_sample", NULL, NULL, AT(on_bad_sample), SAVED },

@@ -1,0 +1,65 @@
+/*
+ * Handles of the vendor's libraries: one per library and stream, made when a kernel asks for it
+ * while it is prepared, and ended with the device. A short list: there are a few libraries and
+ * streams.
+ */
+#include "backend/cuda/cuda.h"
+
+#include <cublasLt.h>
+
+gr_status gr_cuda_library_handle(gr_cuda_device *d, const gr_cuda_library *library, void *stream,
+                                 void **out)
+{
+    gr_cuda_handle *h = &d->handles[d->n_handles];
+
+    for (int i = 0; i < d->n_handles; i++)
+        if (d->handles[i].library == library && d->handles[i].stream == stream) {
+            *out = d->handles[i].handle;
+            return GR_OK;
+        }
+    GR_BUG_IF(d->n_handles == GR_CUDA_HANDLES);
+    *h = (gr_cuda_handle){ .library = library, .stream = stream };
+    GR_TRY(gr_wrap(library->create(stream, &h->handle), "a handle of %s", library->name));
+    d->n_handles++;
+    *out = h->handle;
+    return GR_OK;
+}
+
+void gr_cuda_end_handles(gr_cuda_device *d)
+{
+    while (d->n_handles > 0) {
+        gr_cuda_handle *h = &d->handles[--d->n_handles];
+
+        h->library->destroy(h->handle);
+    }
+}
+
+/* ---- cuBLASLt: takes the stream with each call ---- */
+
+static gr_status blas_create(void *stream, void **out)
+{
+    cublasLtHandle_t h = NULL;
+    cublasStatus_t s = cublasLtCreate(&h);
+
+    (void)stream;
+    if (s != CUBLAS_STATUS_SUCCESS)
+        return gr_fail(GR_ERR_DEVICE, "cublasLtCreate: %s", cublasLtGetStatusString(s));
+    *out = h;
+    return GR_OK;
+}
+
+static void blas_destroy(void *handle)
+{
+    cublasLtDestroy((cublasLtHandle_t)handle);
+}
+
+static const gr_cuda_library blas = { "cublasLt", blas_create, blas_destroy };
+
+gr_status gr_cuda_blas(gr_cuda_device *d, void *stream, struct cublasLtContext **out)
+{
+    void *h = NULL;
+
+    GR_TRY(gr_cuda_library_handle(d, &blas, stream, &h));
+    *out = (struct cublasLtContext *)h;
+    return GR_OK;
+}

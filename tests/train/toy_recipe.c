@@ -1,0 +1,337 @@
+/*
+ * Chains of residues that carry fragments. A chain is of one of two kinds, which only its residues
+ * tell; a fragment's class follows from its number and the chain's kind. So a model that learns
+ * uses both axes, and one that looks at padding gets it wrong.
+ */
+#include "train/toy_recipe.h"
+
+#include "base/text.h"
+#include "gradus/loss.h"
+#include "gradus/nn.h"
+#include "gradus/ops.h"
+#include "gradus/random.h"
+#include "gradus/settings.h"
+#include "train/command.h"
+#include "train/config/process.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_RESIDUES = 8, N_FRAGMENTS = 6, N_CLASSES = 4, WIDTH = 12, IGNORED = -100 };
+enum { FEED_RESIDUES, FEED_FRAGMENTS, FEED_CLASS, N_FEEDS };
+#define SPAN    60
+#define N_OTHER 41 /* validation, test and prediction: no multiple of the ranks */
+
+typedef struct toy {
+    int64_t size[GR_N_SPLITS];
+    int64_t span;   /* lengths differ by less than that */
+    int64_t broken; /* the training sample that does not load; -1: none */
+    double dropout;
+} toy;
+
+/* ---- data ---- */
+
+static uint64_t hash(gr_split split, int64_t index, int64_t what)
+{
+    uint64_t x = ((uint64_t)split << 60) ^ ((uint64_t)index << 20) ^ (uint64_t)what;
+
+    for (int i = 0; i < 3; i++) {
+        x ^= x >> 31;
+        x = x * 0xd6e8feb86659fd93u + 0x9e3779b97f4a7c15u;
+    }
+    return x ^ (x >> 32);
+}
+
+static gr_status lengths(const void *user, gr_split split, int64_t index, int64_t *out)
+{
+    const toy *t = user;
+
+    out[TOY_RESIDUES] = 5 + (int64_t)(hash(split, index, -1) % (uint64_t)t->span);
+    out[TOY_FRAGMENTS] = out[TOY_RESIDUES] * 2 + (int64_t)(hash(split, index, -2) % 12);
+    if (split != GR_SPLIT_TRAIN && index == 3)
+        out[TOY_RESIDUES] = 150; /* longer than any that was trained on */
+    return GR_OK;
+}
+
+void toy_lengths(int64_t index, int64_t out[TOY_AXES])
+{
+    static const toy t = { .span = SPAN };
+
+    GR_IGNORE(lengths(&t, GR_SPLIT_TRAIN, index, out));
+}
+
+static gr_status open_toy(void **user, const gr_recipe_config *config)
+{
+    toy *t = calloc(1, sizeof(*t));
+
+    if (!t)
+        return gr_fail(GR_ERR_NOMEM, "no memory for the recipe");
+    for (int split = 0; split < GR_N_SPLITS; split++)
+        t->size[split] = N_OTHER;
+    t->size[GR_SPLIT_TRAIN] = config->n_train > 0 ? config->n_train : TOY_TRAIN;
+    t->span = gr_settings_int(config->settings, "toy.span");
+    t->broken = gr_settings_int(config->settings, "toy.broken");
+    t->dropout = gr_settings_f64(config->settings, "toy.dropout");
+    *user = t;
+    return GR_OK;
+}
+
+static int64_t size_of(const void *user, gr_split split)
+{
+    return ((const toy *)user)->size[split];
+}
+
+/* For the sampler `distributed`: every third one, from another beginning in each epoch. */
+static gr_status order(const void *user, uint64_t seed, int64_t epoch, int64_t *index)
+{
+    int64_t n = ((const toy *)user)->size[GR_SPLIT_TRAIN], at = 0;
+
+    for (int64_t first = 0; first < 3; first++)
+        for (int64_t i = first; i < n; i += 3)
+            index[at++] = (i + (int64_t)(seed % 7) + epoch * 5) % n;
+    return GR_OK;
+}
+
+/* Each thread has its own list of residues. */
+static gr_status open_scratch(const void *user, void **scratch)
+{
+    (void)user;
+    *scratch = calloc(256, sizeof(int32_t));
+    return *scratch ? GR_OK : gr_fail(GR_ERR_NOMEM, "no memory for residues");
+}
+
+static gr_status load(const void *user, const gr_sample *s, void *scratch,
+                      const gr_feed_slot *feeds)
+{
+    const toy *t = user;
+    int32_t kind = (int32_t)(hash(s->split, s->index, -3) & 1), *list = scratch;
+    int32_t *fragment = feeds[FEED_FRAGMENTS].mem, *class = feeds[FEED_CLASS].mem;
+    int64_t n[TOY_AXES];
+
+    if (s->split == GR_SPLIT_TRAIN && s->index == t->broken)
+        return gr_fail(GR_ERR_FORMAT, "chain %" PRId64 " is broken", s->index);
+    GR_TRY(lengths(user, s->split, s->index, n));
+    if (feeds[FEED_RESIDUES].shape.dim[0] < n[TOY_RESIDUES] ||
+        feeds[FEED_CLASS].shape.dim[0] < n[TOY_FRAGMENTS])
+        return gr_fail(GR_ERR_ARG, "chain %" PRId64 " does not fit", s->index);
+    for (int64_t i = 0; i < n[TOY_RESIDUES]; i++)
+        list[i] = (int32_t)(hash(s->split, s->index, i) % (N_RESIDUES / 2)) + kind * N_RESIDUES / 2;
+    memcpy(feeds[FEED_RESIDUES].mem, list, (size_t)n[TOY_RESIDUES] * sizeof(*list));
+    for (int64_t i = 0; i < n[TOY_FRAGMENTS]; i++) {
+        fragment[i] = (int32_t)(hash(s->split, s->index, 1000 + i) % N_FRAGMENTS);
+        if (s->split != GR_SPLIT_PREDICT)
+            class[i] = (fragment[i] + 2 * kind) % N_CLASSES;
+    }
+    return GR_OK;
+}
+
+/* ---- model ---- */
+
+static gr_value *axis_mask(gr_graph *g, const char *name)
+{
+    gr_value *mask = gr_cast(g, gr_input(g, name), GR_F32);
+    gr_shape shape = gr_value_shape(mask);
+
+    return gr_reshape(g, mask, GR_SHAPE(shape.dim[0], shape.dim[1], 1));
+}
+
+static gr_value *logits_of(gr_graph *g, const toy *t)
+{
+    gr_value *residues =
+        gr_embedding_layer(g, "residue", gr_input(g, "residues"), N_RESIDUES, WIDTH, NULL);
+    gr_value *x =
+        gr_embedding_layer(g, "fragment", gr_input(g, "fragments"), N_FRAGMENTS, WIDTH, NULL);
+    gr_value *sum = gr_sum(g, gr_mul(g, residues, axis_mask(g, "residues.mask")), GR_AXIS(1), true);
+    gr_value *n = gr_cast(g, gr_input(g, "residues.length"), GR_F32);
+    gr_shape shape = gr_value_shape(sum);
+
+    n = gr_reshape(g, n, GR_SHAPE(shape.dim[0], 1, 1));
+    x = gr_relu(g, gr_linear(g, "mix", gr_add(g, x, gr_div(g, sum, n)), WIDTH));
+    return gr_linear(g, "head", gr_dropout(g, x, t->dropout), N_CLASSES);
+}
+
+static gr_status train(gr_graph *g, void *user)
+{
+    gr_loss(g, gr_cross_entropy_mean(g, logits_of(g, user), gr_input(g, "class"), NULL));
+    return gr_graph_status(g);
+}
+
+static gr_status eval(gr_graph *g, void *user)
+{
+    gr_value *logits = logits_of(g, user);
+
+    gr_output(g, "logits", logits);
+    gr_loss(g, gr_cross_entropy_mean(g, logits, gr_input(g, "class"), NULL));
+    return gr_graph_status(g);
+}
+
+/* ---- evaluation ---- */
+
+enum { N_RIGHT, N_ALL, N_COUNTS };
+
+static int best_of(const float *row)
+{
+    int best = 0;
+
+    for (int c = 1; c < N_CLASSES; c++)
+        best = row[c] > row[best] ? c : best;
+    return best;
+}
+
+static void score(const void *user, const gr_eval *e, double *counts)
+{
+    const float *logits = e->outputs[0];
+    const int32_t *class = e->feeds[FEED_CLASS];
+
+    (void)user;
+    for (int64_t i = 0; i < e->n * e->padded[TOY_FRAGMENTS]; i++)
+        if (class[i] != IGNORED) {
+            counts[N_RIGHT] += best_of(logits + i * N_CLASSES) == class[i];
+            counts[N_ALL]++;
+        }
+}
+
+static void measure(const void *user, const double *counts, double *values)
+{
+    (void)user;
+    values[0] = counts[N_RIGHT] / counts[N_ALL];
+    values[1] = counts[N_ALL];
+}
+
+/* Lengths come with the feeds: behind the recipe's own, those of axis 0, of axis 1. */
+static gr_status predict(const void *user, const gr_eval *e, gr_prediction *out)
+{
+    const int32_t *n_residues = e->feeds[N_FEEDS + 1], *n_fragments = e->feeds[N_FEEDS + 3];
+    const float *logits = e->outputs[0];
+
+    (void)user;
+    for (int64_t i = 0; i < e->n; i++) {
+        gr_text row = GR_TEXT_INIT;
+        gr_status st;
+
+        gr_text_addf(&row, "%" PRId64 ",%d,%d,", e->index[i], n_residues[i], n_fragments[i]);
+        for (int64_t k = 0; k < n_fragments[i]; k++)
+            gr_text_addf(&row, "%d",
+                         best_of(logits + (i * e->padded[TOY_FRAGMENTS] + k) * N_CLASSES));
+        st = gr_text_status(&row);
+        if (st == GR_OK)
+            st = gr_prediction_row(out, e->index[i], row.str);
+        gr_text_fini(&row);
+        GR_TRY(st);
+    }
+    return GR_OK;
+}
+
+/* ---- tables ---- */
+
+static gr_status describe(const void *user, gr_recipe_view *out)
+{
+    static const gr_axis axes[TOY_AXES] = { { .name = "residues", .cost = 1, .max = 150 },
+                                            { .name = "fragments", .multiple = 16, .cost = 0.5 } };
+    static const gr_field feeds[N_FEEDS] = {
+        { "residues", GR_I32, { 1, { GR_AXIS_DIM(TOY_RESIDUES) } }, 0 },
+        { "fragments", GR_I32, { 1, { GR_AXIS_DIM(TOY_FRAGMENTS) } }, 0 },
+        { "class", GR_I32, { 1, { GR_AXIS_DIM(TOY_FRAGMENTS) } }, IGNORED },
+    };
+    static const gr_field logits = {
+        "logits", GR_F32, { 2, { GR_AXIS_DIM(TOY_FRAGMENTS), N_CLASSES } }, 0
+    };
+    static const gr_metric_info metrics[] = { { .name = "accuracy", .is_share = true },
+                                              { .name = "fragments" } };
+
+    (void)user;
+    *out = (gr_recipe_view){ .feeds = feeds,
+                             .n_feeds = N_FEEDS,
+                             .outputs = &logits,
+                             .n_outputs = 1,
+                             .axes = axes,
+                             .n_axes = TOY_AXES,
+                             .metrics = metrics,
+                             .n_metrics = 2,
+                             .n_counts = N_COUNTS,
+                             .predict_header = "index,residues,fragments,classes" };
+    return GR_OK;
+}
+
+static const gr_key keys[] = {
+    { .name = "toy.span",
+      .kind = GR_KEY_INT,
+      .preset = "60",
+      .min = 1,
+      .max = 1000,
+      .help = "lengths" },
+    { .name = "toy.broken",
+      .kind = GR_KEY_INT,
+      .preset = "-1",
+      .min = -1,
+      .max = 1e6,
+      .help = "a sample that does not load" },
+    { .name = "toy.dropout",
+      .kind = GR_KEY_F64,
+      .preset = "0",
+      .min = 0,
+      .max = 0.9,
+      .help = "dropout" },
+};
+
+static const gr_recipe_data data = {
+    .open = open_toy,
+    .close = free,
+    .describe = describe,
+    .size = size_of,
+    .lengths = lengths,
+    .scratch_open = open_scratch,
+    .scratch_close = free,
+    .load = load,
+    .order = order,
+};
+
+static const gr_named_trace traces[] = { { "train", train }, { "eval", eval } };
+static const gr_recipe_model model = { traces, 2 };
+
+static const gr_recipe_evaluation evaluation = {
+    .score = score,
+    .measure = measure,
+    .predict = predict,
+};
+
+const gr_recipe toy_recipe = {
+    .abi = GR_RECIPE_ABI,
+    .name = "toy",
+    .help = "chains of two lengths",
+    .defaults = { .epochs = 2, .batch_size = 8, .lr = 1e-2, .optim = GR_OPTIM_ADAMW_INIT },
+    .keys = keys,
+    .n_keys = sizeof(keys) / sizeof(keys[0]),
+    .data = &data,
+    .model = &model,
+    .evaluation = &evaluation,
+};
+
+/* ---- the program ---- */
+
+static gr_status run(gr_command *c, int argc, char **argv)
+{
+    const gr_verb *verb = NULL;
+    gr_text out = GR_TEXT_INIT;
+    bool wants_help = false;
+    int signal = 0;
+    gr_status st = gr_command_choose(c, argc, argv, &verb, &wants_help);
+
+    if (st == GR_OK)
+        st = verb->run(c, &out, &signal);
+    fputs(gr_text_str(&out), stdout);
+    gr_text_fini(&out);
+    return st;
+}
+
+int toy_main(const char *program, int argc, char **argv)
+{
+    static const gr_recipe *const recipes[] = { &toy_recipe, NULL };
+    gr_command c = { .program = program, .recipes = recipes, .out = stdout };
+    gr_status st = run(&c, argc, argv);
+
+    if (st != GR_OK)
+        fprintf(stderr, "toy: %s: %s\n", gr_status_text(st), gr_error_message());
+    return st == GR_OK ? 0 : gr_exit_code(st);
+}
