@@ -232,13 +232,6 @@ template <class T> static gr_status launch(const softmax_args &p, cudaStream_t s
     return launch_rows<T, 1>(p, s);
 }
 
-static softmax_what what_of(const gr_op *op)
-{
-    if (op == &gr_op_logsumexp)
-        return ONE_SUM;
-    return op == &gr_op_softmax || op == &gr_op_softmax_grad ? SHARES : LOGARITHMS;
-}
-
 static int64_t count_of(const gr_shape *s, int from, int to)
 {
     int64_t n = 1;
@@ -248,7 +241,7 @@ static int64_t count_of(const gr_shape *s, int from, int to)
     return n;
 }
 
-static gr_status run(const gr_launch *l)
+static gr_status run_as(const gr_launch *l, softmax_what what)
 {
     const gr_node *n = l->node;
     const gr_shape *shape = &n->src[0]->shape;
@@ -265,16 +258,20 @@ static gr_status run(const gr_launch *l)
     p.type = n->src[0]->dtype;
     p.dy_type = n->n_src > 1 ? n->src[1]->dtype : p.type;
     p.out_type = n->out[0].dtype;
-    p.what = what_of(n->op);
+    p.what = what;
     if (p.n == 0 && p.what != ONE_SUM) /* there may be lines, but none has an element */
         return GR_OK;
     GR_CUDA_FLOATS(p.type, T, return launch<T>(p, gr_cuda_stream(l->stream)))
 }
 
-#define KERNELS(op) \
-    const gr_kernel gr_##op##_cuda[] = { { .name = "rows", .run = run }, { .name = NULL } }
-KERNELS(softmax);
-KERNELS(softmax_grad);
-KERNELS(log_softmax);
-KERNELS(log_softmax_grad);
-KERNELS(logsumexp);
+#define KERNELS(op, what)                         \
+    static gr_status op##_run(const gr_launch *l) \
+    {                                             \
+        return run_as(l, what);                   \
+    }                                             \
+    const gr_kernel gr_##op##_cuda[] = { { .name = "rows", .run = op##_run }, { .name = NULL } }
+KERNELS(softmax, SHARES);
+KERNELS(softmax_grad, SHARES);
+KERNELS(log_softmax, LOGARITHMS);
+KERNELS(log_softmax_grad, LOGARITHMS);
+KERNELS(logsumexp, ONE_SUM);
