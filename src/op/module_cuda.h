@@ -12,6 +12,9 @@ extern "C" {
 #define GR_CUDA_KERNELS(X) \
     X(map)                 \
     X(matmul)              \
+    X(conv)                \
+    X(conv_data)           \
+    X(conv_weight)         \
     X(reduce)              \
     X(transpose)           \
     X(gather)              \

@@ -10,15 +10,13 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,    &driver_matmul,   &driver_reduce,  &driver_shape,  &driver_gather, &driver_xent,
-    &driver_update, &driver_epilogue, &driver_softmax, &driver_swiglu, &driver_rotary, &driver_vote,
+    &driver_map,    &driver_matmul, &driver_reduce,   &driver_shape,   &driver_gather,
+    &driver_xent,   &driver_update, &driver_epilogue, &driver_softmax, &driver_swiglu,
+    &driver_rotary, &driver_vote,   &driver_conv,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
 static const char *const cpu_only[] = {
-    "conv",
-    "conv_data",
-    "conv_weight",
     "one_hot",
     "confusion",
     "random",
@@ -52,7 +50,6 @@ static const char *const cpu_only[] = {
     "attention",
     "attention_grad",
     "many_updates",
-    /* sync batch norm, global losses, 16-bit wires, cut-up and common state */
     "share_stats",
     "sync_stats",
     "share_sums",
