@@ -12,6 +12,10 @@ extern "C" {
 #define GR_CUDA_KERNELS(X) \
     X(map)                 \
     X(matmul)              \
+    X(batch_stats)         \
+    X(batch_norm_sums)     \
+    X(max_pool)            \
+    X(max_pool_grad)       \
     X(reduce)              \
     X(transpose)           \
     X(gather)              \

@@ -11,7 +11,7 @@
 
 static const driver_family *const families[] = {
     &driver_map,  &driver_matmul, &driver_reduce,   &driver_shape, &driver_gather,
-    &driver_xent, &driver_update, &driver_epilogue, &driver_vote,
+    &driver_xent, &driver_update, &driver_epilogue, &driver_vote,  &driver_pool,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
@@ -30,8 +30,6 @@ static const char *const cpu_only[] = {
     "slice",
     "pad",
     "flip",
-    "max_pool",
-    "max_pool_grad",
     "resample",
     "take",
     "take_grad",
@@ -50,10 +48,6 @@ static const char *const cpu_only[] = {
     "layer_norm_grad",
     "rms_norm",
     "rms_norm_grad",
-    "batch_stats",
-    "batch_norm",
-    "batch_norm_sums",
-    "channel_map",
     "assign",
     "hold",
     "attention",
