@@ -14,6 +14,10 @@ extern "C" {
     X(matmul)              \
     X(batch_stats)         \
     X(batch_norm_sums)     \
+    X(layer_norm)          \
+    X(layer_norm_grad)     \
+    X(rms_norm)            \
+    X(rms_norm_grad)       \
     X(max_pool)            \
     X(max_pool_grad)       \
     X(reduce)              \
