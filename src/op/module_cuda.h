@@ -20,6 +20,7 @@ extern "C" {
     X(rms_norm_grad)       \
     X(max_pool)            \
     X(max_pool_grad)       \
+    X(resample)            \
     X(reduce)              \
     X(transpose)           \
     X(gather)              \

@@ -10,8 +10,8 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,    &driver_matmul,   &driver_reduce, &driver_shape, &driver_gather, &driver_xent,
-    &driver_update, &driver_epilogue, &driver_vote,   &driver_pool,  &driver_norm,
+    &driver_map,    &driver_matmul,   &driver_reduce, &driver_shape, &driver_gather,   &driver_xent,
+    &driver_update, &driver_epilogue, &driver_vote,   &driver_pool,  &driver_resample, &driver_norm,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
@@ -30,7 +30,6 @@ static const char *const cpu_only[] = {
     "slice",
     "pad",
     "flip",
-    "resample",
     "take",
     "take_grad",
     "top_k",
