@@ -11,6 +11,8 @@
 #include <nvrtc.h>
 
 static const gr_kernel_set kernels[] = {
+    { "batch_norm", gr_map_cuda }, /* both carry a map's program */
+    { "channel_map", gr_map_cuda },
 #define X(name) { #name, gr_##name##_cuda },
     GR_CUDA_KERNELS(X)
 #undef X

@@ -10,9 +10,10 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,    &driver_matmul, &driver_reduce,   &driver_shape,   &driver_gather,
-    &driver_xent,   &driver_update, &driver_epilogue, &driver_softmax, &driver_swiglu,
-    &driver_rotary, &driver_vote,   &driver_conv,
+    &driver_map,     &driver_matmul, &driver_reduce,   &driver_shape,
+    &driver_gather,  &driver_xent,   &driver_update,   &driver_epilogue,
+    &driver_softmax, &driver_swiglu, &driver_rotary,   &driver_vote,
+    &driver_conv,    &driver_pool,   &driver_resample, &driver_norm,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
@@ -26,9 +27,6 @@ static const char *const cpu_only[] = {
     "slice",
     "pad",
     "flip",
-    "max_pool",
-    "max_pool_grad",
-    "resample",
     "take",
     "take_grad",
     "top_k",
@@ -37,14 +35,6 @@ static const char *const cpu_only[] = {
     "constant",
     "arg_reduce",
     "arg_scatter",
-    "layer_norm",
-    "layer_norm_grad",
-    "rms_norm",
-    "rms_norm_grad",
-    "batch_stats",
-    "batch_norm",
-    "batch_norm_sums",
-    "channel_map",
     "assign",
     "hold",
     "attention",
