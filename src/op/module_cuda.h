@@ -48,7 +48,9 @@ extern "C" {
     X(rms_norm_grad)       \
     X(max_pool)            \
     X(max_pool_grad)       \
-    X(resample)
+    X(resample)            \
+    X(attention)           \
+    X(attention_grad)
 
 #define X(name) extern const gr_kernel gr_##name##_cuda[];
 GR_CUDA_KERNELS(X)

@@ -10,10 +10,10 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,     &driver_matmul, &driver_reduce,   &driver_shape,
-    &driver_gather,  &driver_xent,   &driver_update,   &driver_epilogue,
-    &driver_softmax, &driver_swiglu, &driver_rotary,   &driver_vote,
-    &driver_conv,    &driver_pool,   &driver_resample, &driver_norm,
+    &driver_map,    &driver_matmul,    &driver_reduce,   &driver_shape,   &driver_gather,
+    &driver_xent,   &driver_update,    &driver_epilogue, &driver_softmax, &driver_swiglu,
+    &driver_rotary, &driver_vote,      &driver_conv,     &driver_pool,    &driver_resample,
+    &driver_norm,   &driver_attention,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
@@ -37,8 +37,6 @@ static const char *const cpu_only[] = {
     "arg_scatter",
     "assign",
     "hold",
-    "attention",
-    "attention_grad",
     "many_updates",
     "share_stats",
     "sync_stats",
