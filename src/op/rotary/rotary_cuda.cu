@@ -1,6 +1,7 @@
 /*
  * Rotary positions on the GPU: a thread turns one pair of numbers in all heads of a token, so that
- * the angle, which costs the most, is computed once for them.
+ * the angle, which costs the most, is computed once for them. What the angle is a multiple of
+ * comes with the launch: the host computes it, as the CPU's kernels do.
  */
 #include "op/rotary/rotary.h"
 
@@ -10,6 +11,15 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/types.cuh"
 #include "op/module_cuda.h"
+
+#include <math.h>
+
+#define MOST_SPEEDS 256 /* pairs of a part whose angles come with the launch */
+
+/* By pair: how far one position turns it. */
+typedef struct rotary_speeds {
+    double of[MOST_SPEEDS];
+} rotary_speeds;
 
 typedef struct rotary_args {
     const void *x, *positions; /* positions NULL: a token's place in its sequence */
@@ -23,6 +33,7 @@ typedef struct rotary_args {
     gr_rotary_attr attr;
     uint32_t node_id;
     gr_fault *fault;
+    rotary_speeds speeds;
 } rotary_args;
 
 /* The position of a token on an axis; 0, and a fault, when it is out of range. */
@@ -40,6 +51,12 @@ static __device__ int64_t position_of(const rotary_args &p, int64_t token, int a
     return 0;
 }
 
+/* Of pair i of a part of s numbers. */
+static __host__ __device__ double speed_of(double base, int64_t i, int64_t s)
+{
+    return pow(base, -2.0 * (double)i / (double)s);
+}
+
 template <class T> static __global__ void rotary(const __grid_constant__ rotary_args p)
 {
     typedef typename gr_compute<T>::type C;
@@ -52,8 +69,8 @@ template <class T> static __global__ void rotary(const __grid_constant__ rotary_
         int axis = pair >= p.part / 2;
         int64_t i = pair - axis * (p.part / 2);
         int64_t pos = position_of(p, token, axis);
-        double angle = (double)pos * pow(p.attr.base, -2.0 * (double)i / (double)p.part), sine,
-               cosine;
+        double speed = i < MOST_SPEEDS ? p.speeds.of[i] : speed_of(p.attr.base, i, p.part);
+        double angle = (double)pos * speed, sine, cosine;
         int64_t first = token * p.heads * p.d + axis * p.part + (p.attr.interleaved ? 2 * i : i);
         int64_t step = p.attr.interleaved ? 1 : p.part / 2;
 
@@ -66,6 +83,25 @@ template <class T> static __global__ void rotary(const __grid_constant__ rotary_
             y[first + step] = turns ? gr_as<T>(b * (C)cosine + a * (C)sine) : x[first + step];
         }
     }
+}
+
+static int64_t part_of(const gr_node *n)
+{
+    return n->src[0]->shape.dim[3] / ((const gr_rotary_attr *)n->attr)->axes;
+}
+
+static gr_status prepare(gr_prepare *pr)
+{
+    double base = ((const gr_rotary_attr *)pr->node->attr)->base;
+    int64_t part = part_of(pr->node);
+    rotary_speeds *s = (rotary_speeds *)gr_calloc(1, sizeof(*s));
+
+    if (!s)
+        return GR_ERR_NOMEM;
+    for (int64_t i = 0; i < part / 2 && i < MOST_SPEEDS; i++)
+        s->of[i] = speed_of(base, i, part);
+    pr->data = s;
+    return GR_OK;
 }
 
 static gr_status run(const gr_launch *l)
@@ -83,7 +119,8 @@ static gr_status run(const gr_launch *l)
     p.n_tokens = x->dim[0] * x->dim[1];
     p.heads = x->dim[2];
     p.d = x->dim[3];
-    p.part = p.d / p.attr.axes;
+    p.part = part_of(n);
+    p.speeds = *(const rotary_speeds *)l->data;
     if (p.n_tokens * p.heads * p.d == 0)
         return GR_OK;
     p.pairs = gr_divider_of(p.d / 2);
@@ -95,4 +132,6 @@ static gr_status run(const gr_launch *l)
                                          gr_cuda_stream(l->stream), rotary<T>, p))
 }
 
-const gr_kernel gr_rotary_cuda[] = { { .name = "pairs", .run = run }, { .name = NULL } };
+const gr_kernel gr_rotary_cuda[] = {
+    { .name = "pairs", .prepare = prepare, .run = run, .release = gr_free }, { .name = NULL }
+};

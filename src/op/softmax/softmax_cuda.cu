@@ -58,11 +58,18 @@ template <class C> struct log_sum {
     {
         return top == -(C)INFINITY ? top : top + log_of(sum);
     }
-    /* Of one element. Where all are -inf none has a share. */
+    /* Of one element. Where all are -inf none has a share. f64 rounds as the reference does; f32
+     * keeps what top + log(sum) would lose where top is large. */
     __device__ __forceinline__ C of(C x, softmax_what what) const
     {
+        C y;
+
         if (top == -(C)INFINITY)
             return what == SHARES ? (C)0 : top;
+        if (sizeof(C) == sizeof(double)) {
+            y = x - value();
+            return what == SHARES ? exp_of(y) : y;
+        }
         return what == SHARES ? exp_of(x - top) / sum : x - top - log_of(sum);
     }
 };
