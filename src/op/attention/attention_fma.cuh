@@ -61,6 +61,16 @@ static __device__ __forceinline__ void gr_fma_fill(C *dst, int ld, const gr_fma_
     }
 }
 
+/* acc[i][j] += one pack of row i of a by one of row j of b. */
+template <class C, class P>
+static __device__ __forceinline__ void gr_fma_dot(C (&acc)[4][4], const P (&a)[4], const P (&b)[4])
+{
+    for (int l = 0; l < gr_fma<C>::lanes; l++)
+        for (int i = 0; i < 4; i++)
+            for (int j = 0; j < 4; j++)
+                acc[i][j] += a[i].v[l] * b[j].v[l];
+}
+
 /* acc[i][j] = sum over head columns of a[row i] b[row j]. */
 template <class T, class C>
 static __device__ __forceinline__ void gr_fma_dots(C (&acc)[4][4], C *stage, const gr_fma_rows &a,
@@ -87,10 +97,7 @@ static __device__ __forceinline__ void gr_fma_dots(C (&acc)[4][4], C *stage, con
                 pa[i] = gr_pack_get<pack>(sa + (y + 16 * i) * z::ld + c);
                 pb[i] = gr_pack_get<pack>(sb + (x + 16 * i) * z::ld + c);
             }
-            for (int l = 0; l < z::lanes; l++)
-                for (int i = 0; i < 4; i++)
-                    for (int j = 0; j < 4; j++)
-                        acc[i][j] += pa[i].v[l] * pb[j].v[l];
+            gr_fma_dot(acc, pa, pb);
         }
     }
 }
@@ -101,6 +108,21 @@ template <class C> static __device__ __forceinline__ int gr_fma_col(int u)
     const int lanes = gr_fma<C>::lanes;
 
     return u / lanes * 16 * lanes + (int)(threadIdx.x % 16) * lanes + u % lanes;
+}
+
+/* acc[i][u] += p[i] by `row` of a chunk, at this thread's columns. */
+template <class C, int N>
+static __device__ __forceinline__ void gr_fma_add_row(C (&acc)[4][N], const C (&p)[4], const C *row)
+{
+    const int lanes = gr_fma<C>::lanes;
+
+    for (int u = 0; u < N; u += lanes) {
+        gr_pack<C, lanes> v = gr_pack_get<gr_pack<C, lanes>>(row + gr_fma_col<C>(u));
+
+        for (int i = 0; i < 4; i++)
+            for (int w = 0; w < lanes; w++)
+                acc[i][u + w] += p[i] * v.v[w];
+    }
 }
 
 /* acc[i][u] += sum over r of pairs[row i][r] x[r][column c0 + u]. */
@@ -122,14 +144,11 @@ static __device__ __forceinline__ void gr_fma_sums(C (&acc)[4][N], const C *pair
 
             for (int i = 0; i < 4; i++)
                 p[i] = gr_pack_get<pack>(pairs + (y + 16 * i) * z::ld_pairs + r0 + r);
-            for (int l = 0; l < z::lanes; l++)
-                for (int u = 0; u < N; u += z::lanes) {
-                    pack v = gr_pack_get<pack>(stage + (r + l) * cols + gr_fma_col<C>(u));
+            for (int l = 0; l < z::lanes; l++) {
+                const C one[4] = { p[0].v[l], p[1].v[l], p[2].v[l], p[3].v[l] };
 
-                    for (int i = 0; i < 4; i++)
-                        for (int w = 0; w < z::lanes; w++)
-                            acc[i][u + w] += p[i].v[l] * v.v[w];
-                }
+                gr_fma_add_row<C, N>(acc, one, stage + (r + l) * cols);
+            }
         }
     }
 }

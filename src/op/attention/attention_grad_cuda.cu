@@ -267,6 +267,22 @@ static __device__ __forceinline__ void fold_tile(const gr_attention_args &p, C *
     __syncthreads();
 }
 
+/* Of all pairs of a head that share the tile. */
+template <class T, class C>
+static __device__ __forceinline__ void add_head(C (&sum)[4][4], gr_fma_room<C> *room,
+                                                const gr_attention_args &p, span s, range rq,
+                                                range rk, const gr_attention_drop &drop)
+{
+    for (s.q = rq.lo; s.q < rq.hi; s.q += TILE)
+        for (s.k = rk.lo; s.k < rk.hi && !(p.causal && s.k >= s.q + TILE); s.k += TILE) {
+            pair_grads<C> w;
+
+            compute_pairs<T, false>(w, room, p, s, drop);
+            for (int i = 0; i < 16; i++)
+                sum[i / 4][i % 4] += w.ds[i / 4][i % 4];
+        }
+}
+
 /* Grid of the tiles of the bias. */
 template <class T>
 static __global__ void __launch_bounds__(GR_ATTENTION_THREADS)
@@ -285,20 +301,14 @@ static __global__ void __launch_bounds__(GR_ATTENTION_THREADS)
     const range rk = range_of(p.d.bias_dim[3], p.d.nk, at_k, TILE);
     gr_attention_drop drop = p.drop;
     C sum[4][4] = {};
-    span s;
+    span s = {};
 
     gr_attention_drop_bind(&drop, p.scalars);
     for (s.b = rb.lo; s.b < rb.hi; s.b++)
-        for (s.h = rh.lo; s.h < rh.hi; s.h++)
-            for (s.q = rq.lo; s.q < rq.hi; s.q += TILE)
-                for (s.k = rk.lo; s.k < rk.hi && !(p.causal && s.k >= s.q + TILE); s.k += TILE) {
-                    pair_grads<C> w;
-
-                    s.g = s.h / (p.d.hq / p.d.hkv);
-                    compute_pairs<T, false>(w, room, p, s, drop);
-                    for (int i = 0; i < 16; i++)
-                        sum[i / 4][i % 4] += w.ds[i / 4][i % 4];
-                }
+        for (s.h = rh.lo; s.h < rh.hi; s.h++) {
+            s.g = s.h / (p.d.hq / p.d.hkv);
+            add_head<T>(sum, room, p, s, rq, rk, drop);
+        }
     put_pairs(room, sum);
     fold_tile(p, room->pairs);
     for (int i = threadIdx.x; i < TILE * TILE; i += GR_ATTENTION_THREADS) {

@@ -1,7 +1,6 @@
 /* The usual losses as terms. */
 #include "gradus/index.h"
 #include "gradus/loss.h"
-#include "gradus/nn.h"
 #include "graph/graph.h"
 
 /* What each label counts: 1, or the weight of its class; ignored ones nothing. Computed from
@@ -49,8 +48,9 @@ void gr_loss_add_mean_at(const char *site, gr_graph *g, const char *name, double
         sums[0].each = mask ? gr_map2_at(site, g, "mul", each, mask) : NULL;
         sums[1].each = mask;
         if (gr_shape_count(&some) != gr_shape_count(&all))
-            formula = gr_name(g, "each / count * %.17g",
-                              1.0 / ((double)gr_shape_count(&all) / (double)gr_shape_count(&some)));
+            formula = gr_arena_printf(
+                g->arena, "each / count * %.17g",
+                1.0 / ((double)gr_shape_count(&all) / (double)gr_shape_count(&some)));
     }
     gr_loss_add_at(site, g, &(gr_loss_term){ name, weight, sums, 2, formula });
 }
@@ -65,8 +65,9 @@ void gr_loss_add_dice_at(const char *site, gr_graph *g, const char *name, double
                            { .name = "y", .each = y, .by_class = true } };
 
     sums[0].each = y ? gr_map2_at(site, g, "mul", p, y) : NULL;
-    gr_loss_add_at(site, g,
-                   &(gr_loss_term){ name, weight, sums, 3,
-                                    gr_name(g, "mean(1 - (2 * both + %.17g) / (p + y + %.17g))",
-                                            smooth, smooth) });
+    gr_loss_add_at(
+        site, g,
+        &(gr_loss_term){ name, weight, sums, 3,
+                         gr_arena_printf(g->arena, "mean(1 - (2 * both + %.17g) / (p + y + %.17g))",
+                                         smooth, smooth) });
 }

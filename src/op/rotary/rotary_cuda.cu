@@ -10,6 +10,7 @@
 #include "backend/cuda/index.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/types.cuh"
+#include "base/alloc.h"
 #include "op/module_cuda.h"
 
 #include <math.h>
