@@ -7,6 +7,7 @@
 #include "net/store_server.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static gr_status run_round(gr_agent *a, const gr_place *p, gr_round *r)
 {
@@ -49,6 +50,14 @@ static gr_status announce(gr_agent *a, const gr_place *p, const gr_round *r, int
     return pause_before(a, pause_ms);
 }
 
+/* The round's own report has been logged: what ended the job is the stop, as with several hosts. */
+static void stopped_in_pause(const gr_agent *a, const gr_place *p, gr_launch_result *result)
+{
+    result->exit_code = 128 + a->stop_signal;
+    gr_text_addf(&result->report, "stopped by SIG%s in the pause before restart %d of %d\n",
+                 sigabbrev_np(a->stop_signal), p->restart + 1, a->config->max_restarts);
+}
+
 static gr_status run_rounds(gr_agent *a, gr_store_server *server, gr_place *p,
                             gr_launch_result *result)
 {
@@ -64,14 +73,15 @@ static gr_status run_rounds(gr_agent *a, gr_store_server *server, gr_place *p,
 
         if (again)
             st = announce(a, p, &r, gr_backoff_next(&pauses, gr_now_ns() - r.start_ns));
-        again = again && st == GR_OK && !gr_agent_must_stop(a);
-        if (st == GR_OK && !again) {
+        if (again && st == GR_OK && a->stop_signal != 0) {
+            stopped_in_pause(a, p, result);
+        } else if (st == GR_OK && !again) {
             result->exit_code = gr_report_exit_code(root, r.stop_signal);
             gr_report_write(&result->report, r.workers, a->config->n_local, r.stop_signal,
                             r.start_ns, a->logs);
         }
         gr_round_fini(&r);
-        if (!again)
+        if (!again || st != GR_OK || gr_agent_must_stop(a))
             return st;
         gr_store_server_clear(server);
         p->restart++;

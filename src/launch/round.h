@@ -22,8 +22,10 @@
 #include "launch/witness.h"
 #include "launch/worker.h"
 
-/* Signals that come within this time are one stop, however many, and to whomever of the job. */
-#define GR_SAME_STOP_MS 2000
+/* Signals that come within this time are one stop, however many, and to whomever of the job. Who
+ * sends them has 2 s; the rest is for their way by other processes and hosts, which each wait for
+ * GR_SPREAD_MS, and for machines that are busy. */
+#define GR_SAME_STOP_MS 3000
 /* How long the rest of the processes may take to get a signal that was meant for all. */
 #define GR_SPREAD_MS 300
 

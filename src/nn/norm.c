@@ -14,7 +14,7 @@ gr_value *gr_batch_norm_layer_at(const char *site, gr_graph *g, const char *name
     int64_t c = gr_layer_channels(&l, "batch norm", x, 2);
     gr_batch_norm_args a = GR_BATCH_NORM_INIT;
 
-    if (c < 1)
+    if (c < 1 || !gr_layer_is_nhwc(&l, "batch norm", x)) /* some networks begin with one */
         return NULL;
     a.weight = gr_layer_param(&l, "weight", GR_SHAPE(c), NULL, gr_init_const(1));
     a.bias = gr_layer_param(&l, "bias", GR_SHAPE(c), NULL, gr_init_const(0));

@@ -12,15 +12,9 @@ extern "C" {
 #define GR_CUDA_KERNELS(X) \
     X(map)                 \
     X(matmul)              \
-    X(batch_stats)         \
-    X(batch_norm_sums)     \
-    X(layer_norm)          \
-    X(layer_norm_grad)     \
-    X(rms_norm)            \
-    X(rms_norm_grad)       \
-    X(max_pool)            \
-    X(max_pool_grad)       \
-    X(resample)            \
+    X(conv)                \
+    X(conv_data)           \
+    X(conv_weight)         \
     X(reduce)              \
     X(transpose)           \
     X(gather)              \
@@ -37,7 +31,16 @@ extern "C" {
     X(adamw)               \
     X(ema)                 \
     X(allreduce_start)     \
-    X(allreduce_finish)
+    X(allreduce_finish)    \
+    X(batch_stats)         \
+    X(batch_norm_sums)     \
+    X(layer_norm)          \
+    X(layer_norm_grad)     \
+    X(rms_norm)            \
+    X(rms_norm_grad)       \
+    X(max_pool)            \
+    X(max_pool_grad)       \
+    X(resample)
 
 #define X(name) extern const gr_kernel gr_##name##_cuda[];
 GR_CUDA_KERNELS(X)

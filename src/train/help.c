@@ -36,7 +36,7 @@ void gr_train_help(const gr_command *c, gr_text *out)
     gr_text_add(
         out,
         "\nA first SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after its step and saves it;\n"
-        "more within 2 s are the same stop, a later one ends it at once.\n"
+        "more within 2 s are the same stop, one after 3 s ends it at once.\n"
         "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 128+N stopped by signal N\n"
         "and saved; docs/errors.md has the rest.\n");
 }

@@ -1,6 +1,6 @@
 /*
  * A request to stop. The first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is only noted: the loop ends
- * after its step and saves. What follows within 2 s is the same request come twice; a later one
+ * after its step and saves. What follows within 3 s is the same request come twice; a later one
  * ends the process at once, as without us. A SIGHUP that was ignored (nohup) stays so. One user at
  * a time.
  */

@@ -10,15 +10,13 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,    &driver_matmul,   &driver_reduce, &driver_shape, &driver_gather,   &driver_xent,
-    &driver_update, &driver_epilogue, &driver_vote,   &driver_pool,  &driver_resample, &driver_norm,
+    &driver_map,  &driver_matmul,   &driver_reduce,   &driver_shape, &driver_gather,
+    &driver_xent, &driver_update,   &driver_epilogue, &driver_vote,  &driver_conv,
+    &driver_pool, &driver_resample, &driver_norm,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
 static const char *const cpu_only[] = {
-    "conv",
-    "conv_data",
-    "conv_weight",
     "swiglu",
     "swiglu_grad",
     "one_hot",

@@ -90,7 +90,7 @@ stop() {
     group) send "-$one" ;;
     twice)
         send "$one"
-        for p in 0.005 "0.$(printf %03d $((RANDOM % 1000)))" 0.3; do sleep $p; send "$one"; done
+        for p in 0.005 "0.$(printf %03d $((RANDOM % 1000)))" 0.9; do sleep $p; send "$one"; done
         ;;
     esac
 }

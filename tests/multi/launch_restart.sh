@@ -58,7 +58,9 @@ wait_for grep -q 'restart 1 of 5' err.txt
 kill -INT $job
 rc=0
 wait $job || rc=$?
-[ $rc = 6 ] || fail "exit code $rc after SIGINT in a pause"
+[ $rc = 130 ] || fail "exit code $rc after SIGINT in a pause"
+said '^gradrun: stopped by SIGINT in the pause before restart 1 of 5$'
+said 'failed first: exit code 6'
 
 # Nor does one who asks the ranks, through the launcher or past it, and they end with 128 plus the
 # signal; a rank that a signal kills has failed and is started again.

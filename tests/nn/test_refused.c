@@ -259,6 +259,23 @@ static gr_status look_new(gr_shape shape, bool reshaped)
     return st;
 }
 
+/* A network that begins with the statistics of its pictures. */
+static void normed_first(void)
+{
+    const gr_named feed = { .name = "x", .dtype = GR_F32, .shape = GR_SHAPE(2, 3, 48, 64) };
+    gr_vars *vars;
+    gr_graph *g;
+
+    GR_CHECK_OK(gr_vars_create(&vars));
+    GR_CHECK_OK(gr_graph_create(&g, vars, true, &feed, 1));
+    gr_batch_norm_layer(g, "bn0", gr_input(g, "x"));
+    GR_CHECK_FAILS(gr_graph_status(g), GR_ERR_ARG,
+                   "batch norm 'bn0': input [2, 3, 48, 64] looks like NCHW, and pictures are NHWC: "
+                   "feed [2, 48, 64, 3]");
+    gr_graph_destroy(g);
+    gr_vars_destroy(vars);
+}
+
 static void channels_first(void)
 {
     gr_vars *vars;
@@ -285,6 +302,7 @@ static void channels_first(void)
 int main(void)
 {
     channels_first();
+    normed_first();
     for (size_t k = 0; k < sizeof(wrongs) / sizeof(wrongs[0]); k++) {
         GR_CHECK_FAILS(try_one(&wrongs[k]), GR_ERR_ARG, wrongs[k].part);
         GR_CHECK_FAILS(try_one(&wrongs[k]), GR_ERR_ARG, "test_refused.c:");
