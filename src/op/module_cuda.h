@@ -40,7 +40,11 @@ extern "C" {
     X(rms_norm_grad)       \
     X(max_pool)            \
     X(max_pool_grad)       \
-    X(resample)
+    X(resample)            \
+    X(share_stats)         \
+    X(sync_stats)          \
+    X(share_sums)          \
+    X(sync_sums)
 
 #define X(name) extern const gr_kernel gr_##name##_cuda[];
 GR_CUDA_KERNELS(X)

@@ -47,11 +47,7 @@ static const char *const cpu_only[] = {
     "attention_grad",
     "rotary",
     "many_updates",
-    /* sync batch norm, global losses, 16-bit wires, cut-up and common state */
-    "share_stats",
-    "sync_stats",
-    "share_sums",
-    "sync_sums",
+    /* global losses, 16-bit wires, cut-up and common state */
     "accumulate_scaled",
     "share_counts",
     "sync_counts",
