@@ -10,9 +10,9 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,  &driver_matmul,   &driver_reduce,   &driver_shape, &driver_gather,
-    &driver_xent, &driver_update,   &driver_epilogue, &driver_vote,  &driver_conv,
-    &driver_pool, &driver_resample, &driver_norm,
+    &driver_map,       &driver_matmul, &driver_reduce,   &driver_shape, &driver_gather,
+    &driver_xent,      &driver_update, &driver_epilogue, &driver_vote,  &driver_conv,
+    &driver_attention, &driver_pool,   &driver_resample, &driver_norm,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
@@ -43,11 +43,9 @@ static const char *const cpu_only[] = {
     "logsumexp",
     "assign",
     "hold",
-    "attention",
-    "attention_grad",
     "rotary",
     "many_updates",
-    /* global losses, 16-bit wires, cut-up and common state */
+    /* sync batch norm, global losses, 16-bit wires, cut-up and common state */
     "accumulate_scaled",
     "share_counts",
     "sync_counts",

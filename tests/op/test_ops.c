@@ -95,7 +95,7 @@ static const struct {
     { "input", "no sources: gradients end here" },
     { "variable", "no sources: gradients end here" },
     { "constant", "no sources" },
-    { "random", "no sources" },
+    { "random", "no sources but keys, which are whole numbers" },
     { "one_hot", "of labels, which are whole numbers" },
     { "confusion", "of labels, and counts" },
     { "knn", "chooses; distances that train are computed from what it chose" },
