@@ -50,7 +50,11 @@ extern "C" {
     X(max_pool_grad)       \
     X(resample)            \
     X(attention)           \
-    X(attention_grad)
+    X(attention_grad)      \
+    X(share_stats)         \
+    X(sync_stats)          \
+    X(share_sums)          \
+    X(sync_sums)
 
 #define X(name) extern const gr_kernel gr_##name##_cuda[];
 GR_CUDA_KERNELS(X)

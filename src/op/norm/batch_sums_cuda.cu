@@ -17,9 +17,9 @@ template <class C, int N> struct channels {
 };
 
 /* Adds dy and dy (x - mean) to *a, where the gate is open; NaN does not close it. */
-template <bool GATED, class C, int N>
+template <bool GATED, int N, class C, class P>
 static __device__ __forceinline__ void add_row(gr_norm_pair<C, N> *a, const channels<C, N> &c,
-                                               const gr_pack<C, N> &x, const gr_pack<C, N> &dy)
+                                               const P &x, const P &dy)
 {
 #pragma unroll
     for (int j = 0; j < N; j++) {
@@ -55,11 +55,11 @@ static __device__ __forceinline__ gr_norm_pair<C, N> walk(const sums_args<X, V> 
         }
 #pragma unroll
         for (int u = 0; u < AT_ONCE; u++)
-            add_row<GATED>(&a, c, x[u], dy[u]);
+            add_row<GATED, N>(&a, c, x[u], dy[u]);
     }
     for (; row < p.hi; row += step)
-        add_row<GATED>(&a, c, s.x.template get<C, N>(p.base + row * s.k.n_channels),
-                       s.dy.template get<C, N>(p.base + row * s.k.n_channels));
+        add_row<GATED, N>(&a, c, s.x.template get<C, N>(p.base + row * s.k.n_channels),
+                          s.dy.template get<C, N>(p.base + row * s.k.n_channels));
     return a;
 }
 

@@ -193,23 +193,30 @@ template <class P, class Op> static __device__ __forceinline__ P gr_norm_tree(P 
     return a;
 }
 
-/* The end of the first stage. */
-template <int N, class C, class Op>
-static __device__ __forceinline__ void
-gr_norm_keep(C *work, const gr_norm_cut &k, const gr_norm_place &p, gr_norm_pair<C, N> a, Op op)
+/* Both numbers of N channels, `apart` elements from one to the other. */
+template <int N, class C>
+static __device__ __forceinline__ void gr_norm_put(C *to, int64_t apart,
+                                                   const gr_norm_pair<C, N> &a)
 {
     gr_pack<C, N> first, second;
 
-    a = gr_norm_tree(a, op);
-    if (threadIdx.y != 0 || !p.is_in)
-        return;
 #pragma unroll
     for (int j = 0; j < N; j++) {
         first.v[j] = a.first[j];
         second.v[j] = a.second[j];
     }
-    gr_pack_store(work + p.to, first);
-    gr_pack_store(work + p.to + k.n_channels, second);
+    gr_pack_store(to, first);
+    gr_pack_store(to + apart, second);
+}
+
+/* The end of the first stage. */
+template <int N, class C, class Op>
+static __device__ __forceinline__ void
+gr_norm_keep(C *work, const gr_norm_cut &k, const gr_norm_place &p, gr_norm_pair<C, N> a, Op op)
+{
+    a = gr_norm_tree(a, op);
+    if (threadIdx.y == 0 && p.is_in)
+        gr_norm_put<N>(work + p.to, k.n_channels, a);
 }
 
 /* ---- the second stage ---- */

@@ -2,6 +2,9 @@
  * Max pooling on the GPU. A thread takes N neighbouring channels of one pixel of the result: of y,
  * whose window it walks, or of dx, where it asks every window that covers the pixel. Nothing is
  * scattered, so the order of each sum is fixed.
+ *
+ * Kernels have a template argument W: W by W elements (or windows) are loaded before any is looked
+ * at, so that their loads are under way together; 0: any number, one after the other.
  */
 #include "op/pool/pool.h"
 
@@ -53,6 +56,17 @@ static __device__ __forceinline__ int64_t first_in(const axis &a, int64_t o, int
     return a.dilation == 1 ? -*begin : (-*begin + a.dilation - 1) / a.dilation;
 }
 
+template <class C, class T, int N>
+static __device__ __forceinline__ gr_pack<C, N> widen(const gr_pack<T, N> &x)
+{
+    gr_pack<C, N> y;
+
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        y.v[j] = gr_as<C>(x.v[j]);
+    return y;
+}
+
 /* The greatest so far of N channels, and which element of the window it is. -1: none. */
 template <class C, int N> struct winners {
     C best[N];
@@ -73,7 +87,50 @@ static __device__ __forceinline__ void compete(winners<C, N> *w, const gr_pack<C
     }
 }
 
-template <class T, class I, int N>
+/* Windows of W by W elements. */
+template <int W, int N, class C, class T>
+static __device__ __forceinline__ void walk_all(winners<C, N> *w, const T *x, const pool_args &p,
+                                                const place &at)
+{
+    int64_t top = at.row * p.row.stride - p.row.padding;
+    int64_t left = at.col * p.col.stride - p.col.padding;
+    gr_pack<T, N> v[W * W];
+    bool is_in[W * W];
+
+#pragma unroll
+    for (int k = 0; k < W * W; k++) {
+        int64_t r = top + k / W * p.row.dilation, c = left + k % W * p.col.dilation;
+        int64_t from = ((at.image * p.row.in + r) * p.col.in + c) * p.n_channels + at.channel;
+
+        is_in[k] = r >= 0 && r < p.row.in && c >= 0 && c < p.col.in;
+        if (is_in[k])
+            v[k] = gr_pack_load<T, N>(x + from);
+    }
+#pragma unroll
+    for (int k = 0; k < W * W; k++)
+        if (is_in[k])
+            compete(w, widen<C>(v[k]), k);
+}
+
+/* Any windows. */
+template <int N, class C, class T>
+static __device__ __forceinline__ void walk_each(winners<C, N> *w, const T *x, const pool_args &p,
+                                                 const place &at)
+{
+    int64_t top, left, e0 = first_in(p.row, at.row, &top), f0 = first_in(p.col, at.col, &left);
+
+    for (int64_t e = e0; e < p.row.kernel && top + e * p.row.dilation < p.row.in; e++) {
+        int64_t line = (at.image * p.row.in + top + e * p.row.dilation) * p.col.in;
+
+        for (int64_t f = f0; f < p.col.kernel && left + f * p.col.dilation < p.col.in; f++) {
+            int64_t from = (line + left + f * p.col.dilation) * p.n_channels + at.channel;
+
+            compete(w, gr_pack_load<C, N>(x + from), (int32_t)(e * p.col.kernel + f));
+        }
+    }
+}
+
+template <class T, class I, int N, int W>
 static __global__ void max_pool(T *y, I *which, const T *x, const __grid_constant__ pool_args p)
 {
     typedef typename gr_compute<T>::type C;
@@ -81,7 +138,6 @@ static __global__ void max_pool(T *y, I *which, const T *x, const __grid_constan
     GR_CUDA_EACH(i, p.count)
     {
         place at = place_of(p, i, N);
-        int64_t top, left, e0 = first_in(p.row, at.row, &top), f0 = first_in(p.col, at.col, &left);
         winners<C, N> w;
         gr_pack<C, N> best;
         gr_pack<I, N> code;
@@ -91,15 +147,10 @@ static __global__ void max_pool(T *y, I *which, const T *x, const __grid_constan
             w.best[j] = -(C)INFINITY; /* of a window over padding only */
             w.which[j] = -1;
         }
-        for (int64_t e = e0; e < p.row.kernel && top + e * p.row.dilation < p.row.in; e++) {
-            int64_t line = (at.image * p.row.in + top + e * p.row.dilation) * p.col.in;
-
-            for (int64_t f = f0; f < p.col.kernel && left + f * p.col.dilation < p.col.in; f++) {
-                int64_t from = (line + left + f * p.col.dilation) * p.n_channels + at.channel;
-
-                compete(&w, gr_pack_load<C, N>(x + from), (int32_t)(e * p.col.kernel + f));
-            }
-        }
+        if constexpr (W > 0)
+            walk_all<W>(&w, x, p, at);
+        else
+            walk_each(&w, x, p, at);
 #pragma unroll
         for (int j = 0; j < N; j++) {
             best.v[j] = w.best[j];
@@ -133,7 +184,67 @@ static __device__ __forceinline__ int64_t element_of(const axis &a, int64_t i, i
     return d % a.dilation == 0 ? d / a.dilation : -1;
 }
 
-template <class T, class I, int N>
+/* Where both axes have at most W windows over a pixel, and no dilation. */
+template <int W, int N, class C, class T, class I>
+static __device__ __forceinline__ void add_all(gr_pack<C, N> *sum, const T *dy, const I *which,
+                                               const pool_args &p, const place &at)
+{
+    int64_t top, bottom, left, right;
+    gr_pack<T, N> d[W * W];
+    gr_pack<I, N> code[W * W];
+    int element[W * W]; /* that the pixel is in this window; -1: no window */
+
+    windows_over(p.row, at.row, &top, &bottom);
+    windows_over(p.col, at.col, &left, &right);
+#pragma unroll
+    for (int k = 0; k < W * W; k++) {
+        int64_t r = top + k / W, c = left + k % W;
+        int64_t from = ((at.image * p.row.out + r) * p.col.out + c) * p.n_channels + at.channel;
+
+        element[k] = -1;
+        if (r > bottom || c > right)
+            continue;
+        element[k] =
+            (int)(element_of(p.row, at.row, r) * p.col.kernel + element_of(p.col, at.col, c));
+        d[k] = gr_pack_load<T, N>(dy + from);
+        code[k] = gr_pack_load<I, N>(which + from);
+    }
+#pragma unroll
+    for (int k = 0; k < W * W; k++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            if (element[k] >= 0 && (int)code[k].v[j] == element[k])
+                sum->v[j] += gr_as<C>(d[k].v[j]);
+}
+
+template <int N, class C, class T, class I>
+static __device__ __forceinline__ void add_each(gr_pack<C, N> *sum, const T *dy, const I *which,
+                                                const pool_args &p, const place &at)
+{
+    int64_t top, bottom, left, right;
+
+    windows_over(p.row, at.row, &top, &bottom);
+    windows_over(p.col, at.col, &left, &right);
+    for (int64_t r = top; r <= bottom; r++) {
+        int64_t e = element_of(p.row, at.row, r);
+
+        for (int64_t c = left; e >= 0 && c <= right; c++) {
+            int64_t f = element_of(p.col, at.col, c);
+            int64_t from = ((at.image * p.row.out + r) * p.col.out + c) * p.n_channels;
+
+            if (f < 0)
+                continue;
+            gr_pack<C, N> d = gr_pack_load<C, N>(dy + from + at.channel);
+            gr_pack<int32_t, N> code = gr_pack_load<int32_t, N>(which + from + at.channel);
+
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                sum->v[j] += code.v[j] == e * p.col.kernel + f ? d.v[j] : (C)0;
+        }
+    }
+}
+
+template <class T, class I, int N, int W>
 static __global__ void max_pool_grad(T *dx, const T *dy, const I *which,
                                      const __grid_constant__ pool_args p)
 {
@@ -142,28 +253,12 @@ static __global__ void max_pool_grad(T *dx, const T *dy, const I *which,
     GR_CUDA_EACH(i, p.count)
     {
         place at = place_of(p, i, N);
-        int64_t top, bottom, left, right;
         gr_pack<C, N> sum = {};
 
-        windows_over(p.row, at.row, &top, &bottom);
-        windows_over(p.col, at.col, &left, &right);
-        for (int64_t r = top; r <= bottom; r++) {
-            int64_t e = element_of(p.row, at.row, r);
-
-            for (int64_t c = left; e >= 0 && c <= right; c++) {
-                int64_t f = element_of(p.col, at.col, c);
-                int64_t from = ((at.image * p.row.out + r) * p.col.out + c) * p.n_channels;
-
-                if (f < 0)
-                    continue;
-                gr_pack<C, N> d = gr_pack_load<C, N>(dy + from + at.channel);
-                gr_pack<int32_t, N> code = gr_pack_load<int32_t, N>(which + from + at.channel);
-
-#pragma unroll
-                for (int j = 0; j < N; j++)
-                    sum.v[j] += code.v[j] == e * p.col.kernel + f ? d.v[j] : (C)0;
-            }
-        }
+        if constexpr (W > 0)
+            add_all<W>(&sum, dy, which, p, at);
+        else
+            add_each(&sum, dy, which, p, at);
         gr_pack_store(dx + i * N, sum);
     }
 }
@@ -202,21 +297,21 @@ static pool_args args_of(const gr_node *node, int n)
     return p;
 }
 
-template <class T, class I, int N> static gr_status launch_max(const gr_launch *l)
+template <class T, class I, int N, int W> static gr_status launch_max(const gr_launch *l)
 {
     pool_args p = args_of(l->node, N);
 
     return gr_cuda_launch("max_pool launch", gr_cuda_grid_for(p.count), gr_cuda_stream(l->stream),
-                          max_pool<T, I, N>, (T *)l->out[0], (I *)l->out[1], (const T *)l->src[0],
-                          p);
+                          max_pool<T, I, N, W>, (T *)l->out[0], (I *)l->out[1],
+                          (const T *)l->src[0], p);
 }
 
-template <class T, class I, int N> static gr_status launch_grad(const gr_launch *l)
+template <class T, class I, int N, int W> static gr_status launch_grad(const gr_launch *l)
 {
     pool_args p = args_of(l->node, N);
 
     return gr_cuda_launch("max_pool_grad launch", gr_cuda_grid_for(p.count),
-                          gr_cuda_stream(l->stream), max_pool_grad<T, I, N>, (T *)l->out[0],
+                          gr_cuda_stream(l->stream), max_pool_grad<T, I, N, W>, (T *)l->out[0],
                           (const T *)l->src[0], (const I *)l->src[1], p);
 }
 
@@ -232,20 +327,48 @@ static bool takes_packs(const gr_launch *l, const void *which, gr_dtype codes)
 
 template <class T> static gr_status run_max(const gr_launch *l)
 {
-    if (takes_packs(l, l->out[1], l->node->out[1].dtype))
-        return launch_max<T, uint8_t, gr_pack_lanes<T>()>(l);
+    const gr_window *w = &((const gr_pool_attr *)l->node->attr)->window;
+    const int N = gr_pack_lanes<T>();
+    bool is_square = w->kernel[0] == w->kernel[1];
+
+    if (takes_packs(l, l->out[1], l->node->out[1].dtype)) {
+        if (is_square && w->kernel[0] == 3)
+            return launch_max<T, uint8_t, N, 3>(l);
+        if (is_square && w->kernel[0] == 2)
+            return launch_max<T, uint8_t, N, 2>(l);
+        return launch_max<T, uint8_t, N, 0>(l);
+    }
     if (l->node->out[1].dtype == GR_U8)
-        return launch_max<T, uint8_t, 1>(l);
-    return launch_max<T, int32_t, 1>(l);
+        return launch_max<T, uint8_t, 1, 0>(l);
+    return launch_max<T, int32_t, 1, 0>(l);
+}
+
+/* At most so many windows lie over a pixel, along each axis; 0: dilated. */
+static int64_t windows_at_most(const gr_window *w)
+{
+    int64_t rows = (w->kernel[0] - 1) / w->stride[0] + 1;
+    int64_t cols = (w->kernel[1] - 1) / w->stride[1] + 1;
+
+    if (w->dilation[0] != 1 || w->dilation[1] != 1)
+        return 0;
+    return rows > cols ? rows : cols;
 }
 
 template <class T> static gr_status run_grad(const gr_launch *l)
 {
-    if (takes_packs(l, l->src[1], l->node->src[1]->dtype))
-        return launch_grad<T, uint8_t, gr_pack_lanes<T>()>(l);
+    const int N = gr_pack_lanes<T>();
+    int64_t most = windows_at_most(&((const gr_pool_attr *)l->node->attr)->window);
+
+    if (takes_packs(l, l->src[1], l->node->src[1]->dtype)) {
+        if (most == 1)
+            return launch_grad<T, uint8_t, N, 1>(l);
+        if (most == 2)
+            return launch_grad<T, uint8_t, N, 2>(l);
+        return launch_grad<T, uint8_t, N, 0>(l);
+    }
     if (l->node->src[1]->dtype == GR_U8)
-        return launch_grad<T, uint8_t, 1>(l);
-    return launch_grad<T, int32_t, 1>(l);
+        return launch_grad<T, uint8_t, 1, 0>(l);
+    return launch_grad<T, int32_t, 1, 0>(l);
 }
 
 static gr_status max_run(const gr_launch *l)
@@ -259,29 +382,11 @@ static gr_status grad_run(const gr_launch *l)
 }
 
 const gr_kernel gr_max_pool_cuda[] = {
-    {
-        .name = "windows",
-        .reject = NULL,
-        .prepare = NULL,
-        .workspace = NULL,
-        .run = max_run,
-        .release = NULL,
-        .no_capture = false,
-        .in_place = false,
-    },
+    { .name = "windows", .run = max_run },
     {},
 };
 
 const gr_kernel gr_max_pool_grad_cuda[] = {
-    {
-        .name = "windows",
-        .reject = NULL,
-        .prepare = NULL,
-        .workspace = NULL,
-        .run = grad_run,
-        .release = NULL,
-        .no_capture = false,
-        .in_place = false,
-    },
+    { .name = "windows", .run = grad_run },
     {},
 };
