@@ -27,6 +27,17 @@ extern "C" {
     X(sgd)                 \
     X(adamw)               \
     X(ema)                 \
+    X(assign)              \
+    X(hold)                \
+    X(one_hot)             \
+    X(confusion)           \
+    X(concat)              \
+    X(split)               \
+    X(slice)               \
+    X(pad)                 \
+    X(flip)                \
+    X(random)              \
+    X(dropout)             \
     X(allreduce_start)     \
     X(allreduce_finish)
 

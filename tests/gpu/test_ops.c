@@ -10,8 +10,9 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,  &driver_matmul, &driver_reduce,   &driver_shape, &driver_gather,
-    &driver_xent, &driver_update, &driver_epilogue, &driver_vote,
+    &driver_map,     &driver_matmul, &driver_reduce,   &driver_shape, &driver_gather,
+    &driver_xent,    &driver_update, &driver_epilogue, &driver_vote,  &driver_assign,
+    &driver_classes, &driver_part,   &driver_random,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
@@ -21,15 +22,6 @@ static const char *const cpu_only[] = {
     "conv_weight",
     "swiglu",
     "swiglu_grad",
-    "one_hot",
-    "confusion",
-    "random",
-    "dropout",
-    "concat",
-    "split",
-    "slice",
-    "pad",
-    "flip",
     "max_pool",
     "max_pool_grad",
     "resample",
@@ -54,8 +46,6 @@ static const char *const cpu_only[] = {
     "batch_norm",
     "batch_norm_sums",
     "channel_map",
-    "assign",
-    "hold",
     "attention",
     "attention_grad",
     "rotary",
