@@ -9,17 +9,27 @@
 #include "op/families.h"
 #include "op/registry.h"
 
+/* clang-format off */
 static const driver_family *const families[] = {
-    &driver_map,     &driver_matmul, &driver_reduce,   &driver_shape, &driver_gather,
-    &driver_xent,    &driver_update, &driver_epilogue, &driver_vote,  &driver_assign,
-    &driver_classes, &driver_part,   &driver_random,
+    &driver_assign,
+    &driver_classes,
+    &driver_conv,
+    &driver_epilogue,
+    &driver_gather,
+    &driver_map,
+    &driver_matmul,
+    &driver_part,
+    &driver_random,
+    &driver_reduce,
+    &driver_shape,
+    &driver_update,
+    &driver_vote,
+    &driver_xent,
 };
+/* clang-format on */
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
 static const char *const cpu_only[] = {
-    "conv",
-    "conv_data",
-    "conv_weight",
     "swiglu",
     "swiglu_grad",
     "max_pool",

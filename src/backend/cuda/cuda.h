@@ -49,7 +49,7 @@ typedef struct gr_cuda_handle {
 typedef struct gr_cuda_device {
     gr_device base;
     cudaStream_t stream[GR_N_STREAMS];
-    int arch; /* 90: compute capability 9.0 */
+    int arch; /* what kernels may use; 90: compute capability 9.0. May be less than the GPU's */
     int n_sm;
     cudaEvent_t slot[GR_N_SLOTS];
     bool slot_used[GR_N_SLOTS];

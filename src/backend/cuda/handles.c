@@ -4,8 +4,7 @@
  * streams.
  */
 #include "backend/cuda/cuda.h"
-
-#include <cublasLt.h>
+#include "backend/cuda/lib_cublaslt.h"
 
 gr_status gr_cuda_library_handle(gr_cuda_device *d, const gr_cuda_library *library, void *stream,
                                  void **out)
@@ -38,19 +37,25 @@ void gr_cuda_end_handles(gr_cuda_device *d)
 
 static gr_status blas_create(void *stream, void **out)
 {
+    const gr_cublaslt *lt;
     cublasLtHandle_t h = NULL;
-    cublasStatus_t s = cublasLtCreate(&h);
+    cublasStatus_t s;
 
     (void)stream;
+    GR_TRY(gr_cublaslt_load(&lt));
+    s = lt->Create(&h);
     if (s != CUBLAS_STATUS_SUCCESS)
-        return gr_fail(GR_ERR_DEVICE, "cublasLtCreate: %s", cublasLtGetStatusString(s));
+        return gr_fail(GR_ERR_DEVICE, "cublasLtCreate: %s", lt->GetStatusString(s));
     *out = h;
     return GR_OK;
 }
 
 static void blas_destroy(void *handle)
 {
-    cublasLtDestroy((cublasLtHandle_t)handle);
+    const gr_cublaslt *lt;
+
+    if (gr_cublaslt_load(&lt) == GR_OK) /* it is: the handle is from there */
+        lt->Destroy((cublasLtHandle_t)handle);
 }
 
 static const gr_cuda_library blas = { "cublasLt", blas_create, blas_destroy };
