@@ -12,6 +12,7 @@
 /* clang-format off */
 static const driver_family *const families[] = {
     &driver_assign,
+    &driver_attention,
     &driver_classes,
     &driver_conv,
     &driver_epilogue,
@@ -56,8 +57,6 @@ static const char *const cpu_only[] = {
     "batch_norm",
     "batch_norm_sums",
     "channel_map",
-    "attention",
-    "attention_grad",
     "rotary",
     "many_updates",
     /* sync batch norm, global losses, 16-bit wires, cut-up and common state */
