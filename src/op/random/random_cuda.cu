@@ -20,6 +20,7 @@ typedef struct draw_args {
     const gr_scalars *scalars;
     int64_t n_samples, n_elem; /* so many, of so many elements each */
     gr_divider counters;       /* of a sample */
+    const int64_t *key;        /* of each sample, or NULL */
     uint32_t stream;
     bool is_shared; /* the value belongs to the whole batch: sample 0 on every rank */
 } draw_args;
@@ -32,14 +33,24 @@ typedef struct draw_spot {
     int lane; /* 0 .. 15: the counter in its group */
 } draw_spot;
 
+/* The draw of sample s, and the counter's word for it. */
+static __device__ __forceinline__ gr_draw draw_of(const draw_args &p, int64_t s, uint32_t *sample)
+{
+    gr_draw d = gr_draw_of(p.scalars, p.stream);
+
+    if (p.key)
+        return gr_draw_keyed(d, p.key[s], sample);
+    *sample = (uint32_t)((p.is_shared ? 0 : p.scalars->sample) + (uint64_t)s);
+    return d;
+}
+
 /* Counter number i of the value. */
 static __device__ __forceinline__ draw_spot spot_of(const draw_args &p, int64_t i)
 {
     int64_t s = gr_divide(&p.counters, i), c = i - s * p.counters.n;
     draw_spot x;
 
-    x.draw = gr_draw_of(p.scalars, p.stream);
-    x.sample = (uint32_t)((p.is_shared ? 0 : p.scalars->sample) + (uint64_t)s);
+    x.draw = draw_of(p, s, &x.sample);
     x.first = s * p.n_elem;
     x.group = c / COUNTERS;
     x.lane = (int)(c % COUNTERS);
@@ -52,6 +63,7 @@ static draw_args args_of(const gr_launch *l, const gr_shape *shape, int64_t n_sa
     draw_args p;
 
     p.scalars = l->scalars;
+    p.key = NULL;
     p.is_shared = n_samples == 0;
     p.n_samples = p.is_shared ? 1 : n_samples;
     p.n_elem = gr_shape_count(shape) / p.n_samples;
@@ -161,12 +173,11 @@ template <class T>
 static __global__ void draw_perm(T *out, const __grid_constant__ draw_args p, int64_t n,
                                  int64_t n_rows)
 {
-    gr_draw d = gr_draw_of(p.scalars, p.stream);
-
     GR_CUDA_EACH(r, n_rows)
     {
         int64_t s = r * n / p.n_elem, e = r * n % p.n_elem;
-        uint32_t sample = (uint32_t)((p.is_shared ? 0 : p.scalars->sample) + (uint64_t)s);
+        uint32_t sample;
+        gr_draw d = draw_of(p, s, &sample);
         T *row = out + r * n;
 
         for (int64_t i = 0; i < n; i++)
@@ -192,6 +203,8 @@ static random_args random_args_of(const gr_launch *l)
     p.d = args_of(l, &at->shape, at->n_samples, at->stream);
     p.d.counters =
         gr_divider_of(gr_ceil_div(p.d.n_elem > 0 ? p.d.n_elem : 1, GR_DRAW_GROUP) * COUNTERS);
+    if (l->node->n_src == 1)
+        p.d.key = (const int64_t *)l->src[0];
     p.kind = at->kind;
     p.unit = is_uniform ? (at->b - at->a) / (double)((uint32_t)1 << bits) : 0;
     p.a = at->a;
