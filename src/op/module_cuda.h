@@ -43,6 +43,20 @@ extern "C" {
     X(flip)                \
     X(random)              \
     X(dropout)             \
+    X(many_updates)        \
+    X(accumulate_scaled)   \
+    X(arg_reduce)          \
+    X(arg_scatter)         \
+    X(cross)               \
+    X(constant)            \
+    X(take)                \
+    X(take_grad)           \
+    X(top_k)               \
+    X(knn)                 \
+    X(wire_pack)           \
+    X(wire_unpack)         \
+    X(share_counts)        \
+    X(sync_counts)         \
     X(allreduce_start)     \
     X(allreduce_finish)
 
