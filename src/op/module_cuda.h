@@ -38,6 +38,31 @@ extern "C" {
     X(sgd)                 \
     X(adamw)               \
     X(ema)                 \
+    X(assign)              \
+    X(hold)                \
+    X(one_hot)             \
+    X(confusion)           \
+    X(concat)              \
+    X(split)               \
+    X(slice)               \
+    X(pad)                 \
+    X(flip)                \
+    X(random)              \
+    X(dropout)             \
+    X(many_updates)        \
+    X(accumulate_scaled)   \
+    X(arg_reduce)          \
+    X(arg_scatter)         \
+    X(cross)               \
+    X(constant)            \
+    X(take)                \
+    X(take_grad)           \
+    X(top_k)               \
+    X(knn)                 \
+    X(wire_pack)           \
+    X(wire_unpack)         \
+    X(share_counts)        \
+    X(sync_counts)         \
     X(allreduce_start)     \
     X(allreduce_finish)    \
     X(batch_stats)         \
