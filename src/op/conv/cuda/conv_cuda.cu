@@ -1,6 +1,7 @@
 /* Convolution on the GPU: the lists of kernels, and the end of a weight's gradient. */
 #include "op/conv/cuda/conv.cuh"
 
+#include "op/conv/cuda/conv_cudnn.h"
 #include "op/module_cuda.h"
 
 /* ---- partial sums ---- */
@@ -58,21 +59,37 @@ static const char *tiles_reject(const gr_node *n)
         .name = (kernel_name), .reject = (rejects), .prepare = NULL, .workspace = (bytes), \
         .run = (runs), .release = NULL, .no_capture = false, .in_place = false,            \
     }
+#if GR_HAVE_CUDNN
+#define CUDNN                               \
+    {                                       \
+        .name = "cudnn",                    \
+        .reject = gr_conv_dnn_reject,       \
+        .variants = gr_conv_dnn_variants,   \
+        .prepare = gr_conv_dnn_prepare,     \
+        .workspace = gr_conv_dnn_workspace, \
+        .run = gr_conv_dnn_run,             \
+        .release = gr_conv_dnn_release,     \
+        .no_capture = false,                \
+        .in_place = false,                  \
+    },
+#else
+#define CUDNN
+#endif
 
 const gr_kernel gr_conv_cuda[] = {
-    KERNEL("tiles", tiles_reject, gr_conv_tiles_workspace, gr_conv_tiles_run),
+    CUDNN KERNEL("tiles", tiles_reject, gr_conv_tiles_workspace, gr_conv_tiles_run),
     KERNEL("each", NULL, NULL, gr_conv_each_run),
     {},
 };
 
 const gr_kernel gr_conv_data_cuda[] = {
-    KERNEL("tiles", tiles_reject, gr_conv_tiles_workspace, gr_conv_data_tiles_run),
+    CUDNN KERNEL("tiles", tiles_reject, gr_conv_tiles_workspace, gr_conv_data_tiles_run),
     KERNEL("each", NULL, NULL, gr_conv_data_each_run),
     {},
 };
 
 const gr_kernel gr_conv_weight_cuda[] = {
-    KERNEL("tiles", tiles_reject, gr_conv_weight_tiles_workspace, gr_conv_weight_tiles_run),
+    CUDNN KERNEL("tiles", tiles_reject, gr_conv_weight_tiles_workspace, gr_conv_weight_tiles_run),
     KERNEL("each", NULL, gr_conv_weight_each_workspace, gr_conv_weight_each_run),
     {},
 };
