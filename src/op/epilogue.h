@@ -21,7 +21,7 @@
 #define GR_OP_EPILOGUE_H
 
 #include "graph/fusion.h"
-#include "op/map/cpu/map_impl.h"
+#include "op/map/map_impl.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
  * Derivatives are sums that vanish somewhere: those are measured in ulp of 1.
  */
 #include "check.h"
-#include "op/map/cpu/map_impl.h"
+#include "op/map/map_impl.h"
 
 #include "base/cpu.h"
 

@@ -7,7 +7,7 @@
 #include "gradus/image.h"
 #include "gradus/index.h"
 #include "gradus/loss.h"
-#include "op/map/cpu/map_impl.h"
+#include "op/map/map_impl.h"
 
 #include <math.h>
 

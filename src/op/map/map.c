@@ -2,7 +2,7 @@
  * The operator map: shape and type rules, dumps. Its builders are in map_build.c, its
  * gradient in map_grad.c, its kernels in map_cpu.c and map_ref.c.
  */
-#include "op/map/cpu/map_impl.h"
+#include "op/map/map_impl.h"
 
 #include <math.h>
 

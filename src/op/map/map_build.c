@@ -2,7 +2,7 @@
  * The builders of elementwise operators. They make programs of one function, or of one with
  * constants. Longer ones come from gradient rules and from fusing, which joins programs.
  */
-#include "op/map/cpu/map_impl.h"
+#include "op/map/map_impl.h"
 
 #include "gradus/ops.h"
 

@@ -12,7 +12,7 @@
  *
  * A source that was stretched gets the sum over the stretched dimensions.
  */
-#include "op/map/cpu/map_impl.h"
+#include "op/map/map_impl.h"
 
 #include "base/alloc.h"
 #include "gradus/ops.h"

@@ -5,7 +5,7 @@
  */
 #include "base/cpu.h"
 #include "op/element.h"
-#include "op/map/cpu/map_impl.h"
+#include "op/map/map_impl.h"
 #include "op/random/random_kernels.h"
 
 #include <string.h>

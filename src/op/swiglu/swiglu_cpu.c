@@ -3,7 +3,7 @@
  * not depend on its neighbours, so bits do not depend on the thread count.
  */
 #include "base/cpu.h"
-#include "op/map/cpu/map_impl.h"
+#include "op/map/map_impl.h"
 #include "op/swiglu/swiglu.h"
 
 #include <string.h>

@@ -20,7 +20,7 @@
 #ifndef GR_OP_MAP_MAP_PLAN_H
 #define GR_OP_MAP_MAP_PLAN_H
 
-#include "op/map/cpu/map_impl.h"
+#include "op/map/map_impl.h"
 
 #define GR_MAP_SLOT_BYTES 4096
 #define GR_MAP_WIDE_ROW   256

@@ -8,7 +8,7 @@
  * Floating numbers become integers by gr_map_cut(), integers smaller ones by wrapping,
  * and everything but 0 becomes true.
  */
-#include "op/map/cpu/map_impl.h"
+#include "op/map/map_impl.h"
 
 #include "base/half.h"
 

@@ -11,7 +11,7 @@
 #define GR_OP_ATTENTION_FMA_CUH
 
 #include "backend/cuda/pack.cuh"
-#include "op/attention/attention_cuda.cuh"
+#include "op/attention/cuda/attention_cuda.cuh"
 
 /* Sizes for the type C that is computed in. */
 template <class C> struct gr_fma {

@@ -5,7 +5,7 @@
  * sum of exp(score - greatest) and the sum of values, the latter two scaled down whenever a
  * greater score comes.
  */
-#include "op/attention/attention_fma.cuh"
+#include "op/attention/cuda/attention_fma.cuh"
 
 #include "backend/cuda/reduce.cuh"
 #include "op/module_cuda.h"

@@ -9,7 +9,7 @@
  * Each block owns what it writes and adds in ascending order, so there are no atomics. dq and
  * dk, dv take several blocks for head sizes beyond 128 (64 in f64).
  */
-#include "op/attention/attention_fma.cuh"
+#include "op/attention/cuda/attention_fma.cuh"
 
 #include "backend/cuda/reduce.cuh"
 #include "op/module_cuda.h"
