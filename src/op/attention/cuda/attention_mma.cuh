@@ -11,7 +11,7 @@
 
 #include "backend/cuda/mma.cuh"
 #include "backend/cuda/pack.cuh"
-#include "op/attention/attention_cuda.cuh"
+#include "op/attention/cuda/attention_cuda.cuh"
 
 #define GR_MMA_WARPS   4
 #define GR_MMA_THREADS (GR_MMA_WARPS * 32)

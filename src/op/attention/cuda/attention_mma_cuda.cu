@@ -3,7 +3,7 @@
  * 128. A warp has 16 queries, whose scores, probabilities and results stay in its registers; the
  * next keys and values are on their way while it computes.
  */
-#include "op/attention/attention_mma.cuh"
+#include "op/attention/cuda/attention_mma.cuh"
 
 #include "backend/cuda/reduce.cuh"
 

@@ -3,7 +3,7 @@
  * and head sizes up to 128. Probabilities and the gradients of scores are rounded to the type
  * for the products that they go into.
  */
-#include "op/attention/attention_mma.cuh"
+#include "op/attention/cuda/attention_mma.cuh"
 
 #include "backend/cuda/reduce.cuh"
 
