@@ -152,7 +152,8 @@ static void add_losses(gr_graph *g, const toy *t, gr_value *logits)
 {
     gr_value *size = gr_mean(g, gr_square(g, logits), GR_AXIS(2), true);
 
-    gr_loss_add_cross_entropy(g, "ce", 1, logits, gr_input(g, "class"), NULL);
+    gr_loss_add_cross_entropy(g, "ce", 1, logits, gr_input(g, "class"),
+                              &(gr_cross_entropy_options){ .ignore_index = IGNORED });
     gr_loss_add_mean(g, "size", t->size_weight, size, axis_mask(g, "fragments.mask"));
     gr_record(g, "longest", gr_input(g, "fragments.length"), GR_RECORD_MAX);
 }
