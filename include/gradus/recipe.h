@@ -120,12 +120,30 @@ GR_API gr_status gr_prediction_row(gr_prediction *p, int64_t index, const char *
 /* The folder for files of predictions; it exists. */
 GR_API const char *gr_prediction_folder(const gr_prediction *p);
 
-/* Settings that suit the recipe; flags change them. */
-typedef struct gr_recipe_defaults {
-    int64_t epochs, batch_size; /* of one rank */
-    double lr;
-    gr_optim optim;
-} gr_recipe_defaults;
+/* ---- settings ---- */
+
+/* A value that suits the recipe better than the default, for one of the trainer's settings or of
+ * the recipe's own. What the user says, by flag, environment or file, is stronger. Of several for
+ * one key the last one whose condition holds counts. */
+typedef struct gr_preset {
+    const char *key;   /* dotted: "train.lr" */
+    const char *value; /* as a flag would write it: "1e-3", "2 epochs" */
+    const char *when;  /* NULL: always. Or settings and their values, all of which must hold:
+                          "form=newest", "form=newest, ranks=1"; `ranks` is how many there are. A
+                          setting that presets change is looked at as the rows above left it */
+} gr_preset;
+
+/* A name that means something else with this recipe than with others: it goes before the trainer's
+ * own names and aliases, as a flag and in files. Only in a file a name that is a setting's dotted
+ * key keeps its meaning. */
+typedef struct gr_recipe_alias {
+    const char *name;  /* "save_every" */
+    const char *key;   /* the setting that is meant: "checkpoint.save_epochs" */
+    const char *tasks; /* with these commands alone: "test|predict"; NULL: with all */
+    const char *unit;  /* put after a number that has none: "epochs", for a setting that counts
+                          steps or epochs; NULL: nothing */
+    const char *none;  /* the value that says that nothing is given: "None"; NULL: no such */
+} gr_recipe_alias;
 
 /* ---- data ---- */
 
@@ -194,9 +212,12 @@ typedef struct gr_recipe_evaluation {
 typedef struct gr_recipe {
     uint32_t abi; /* GR_RECIPE_ABI; read before anything else */
     const char *name, *help;
-    gr_recipe_defaults defaults;
     const struct gr_key *keys; /* settings of its own; NULL: none */
     int n_keys;
+    const gr_preset *presets; /* NULL: the trainer's defaults suit it */
+    int n_presets;
+    const gr_recipe_alias *aliases; /* NULL: none */
+    int n_aliases;
     const gr_recipe_data *data;
     const gr_recipe_model *model;
     const gr_recipe_evaluation *evaluation;

@@ -157,9 +157,11 @@ gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task)
     GR_TRY(pick_recipe(t));
     GR_TRY(gr_train_options_init(&t->o, t->recipe));
     t->o.settings->recipes = c->recipes;
+    t->o.settings->task = (int)task;
     GR_TRY(gr_train_options_parse(&t->o, t->argc, t->argv));
     GR_TRY(gr_train_options_process(&t->o));
     GR_TRY(join_group(t));
+    GR_TRY(gr_train_options_of_ranks(&t->o, t->n_ranks));
     open_progress(t);
     if (gr_trainer_writes(t))
         gr_train_options_say_ignored(&t->o, true);

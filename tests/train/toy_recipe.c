@@ -296,11 +296,19 @@ static const gr_recipe_evaluation evaluation = {
     .predict = predict,
 };
 
+static const gr_preset presets[] = {
+    { "train.epochs", "2", NULL },
+    { "train.batch_size", "8", NULL },
+    { "train.lr", "1e-2", NULL },
+    { "train.optimizer.weight_decay", "0.01", NULL },
+};
+
 const gr_recipe toy_recipe = {
     .abi = GR_RECIPE_ABI,
     .name = "toy",
     .help = "chains of two lengths",
-    .defaults = { .epochs = 2, .batch_size = 8, .lr = 1e-2, .optim = GR_OPTIM_ADAMW_INIT },
+    .presets = presets,
+    .n_presets = (int)(sizeof(presets) / sizeof(presets[0])),
     .keys = keys,
     .n_keys = sizeof(keys) / sizeof(keys[0]),
     .data = &data,
