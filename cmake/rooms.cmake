@@ -11,6 +11,7 @@ function(gr_sources out folder)
   foreach(f ${GR_MODULE_FOLDERS} ${GR_MPI_FOLDER})
     list(FILTER files EXCLUDE REGEX "/src/${f}/")
   endforeach()
+  list(FILTER files EXCLUDE REGEX "_(cuda|cublaslt|cudnn)\\.c$") # of the CUDA module
   foreach(major 2 3)
     if(NOT GR_ONEDNN_MAJOR EQUAL major)
       list(FILTER files EXCLUDE REGEX "_onednn${major}\\.c$")

@@ -4,6 +4,7 @@
 #
 #   GR_TESTS_DIR, GR_BIN_DIR   compiled into C tests: the folder tests/ and the programs
 #   GR_BIN, GR_SOURCE          in the environment of every test: programs and root
+#   GR_CACHE                   there, too: nobody's home is written to
 #
 # A test that cannot run here (no GPU) ends with 77.
 #
@@ -28,7 +29,7 @@ function(gr_test name label)
   add_test(NAME ${name} COMMAND ${GR_TEST_LAUNCHER} ${ARGN} WORKING_DIRECTORY ${scratch})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${GR_TIMEOUT} LABELS ${label}
       SKIP_RETURN_CODE 77
-      ENVIRONMENT "GR_BIN=${CMAKE_BINARY_DIR}/bin;GR_SOURCE=${CMAKE_SOURCE_DIR};${gpus};${GR_TEST_ENVIRONMENT}")
+      ENVIRONMENT "GR_BIN=${CMAKE_BINARY_DIR}/bin;GR_SOURCE=${CMAKE_SOURCE_DIR};GR_CACHE=${CMAKE_BINARY_DIR}/scratch/cache;${gpus};${GR_TEST_ENVIRONMENT}")
 endfunction()
 
 # What tests share: the C files of a folder under tests/ that are no tests themselves,
@@ -98,6 +99,9 @@ function(gr_test_links name label)
   if(label STREQUAL gpu)
     set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)
     target_link_libraries(${name} PRIVATE gr_test_flags ${GR_SUPPORT} gr_host)
+    if(GR_HAVE_CUDA) # for those that compile parts of the module
+      target_include_directories(${name} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+    endif()
   elseif(GR_NARROW AND label IN_LIST GR_ROOMS)
     set(rooms ${GR_TEST_ROOMS_${label}})
     set(support)

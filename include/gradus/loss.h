@@ -156,6 +156,76 @@ GR_API gr_value *gr_one_hot_at(const char *site, gr_graph *g, gr_value *labels, 
 GR_API gr_value *gr_confusion_at(const char *site, gr_graph *g, gr_value *target,
                                  gr_value *predicted, int64_t n);
 
+/* ---- terms ---- */
+
+/*
+ * A loss as a term: sums over samples, and a formula that makes one number of them. A mean is the
+ * quotient of two sums, dice of three, each a vector with a place for every class.
+ *
+ *     gr_loss_sum sums[] = { { "error", .each = each }, { "count", .each = mask } };
+ *     gr_loss_add(g, &(gr_loss_term){ "distance", 0.5, sums, 2, "error / count" });
+ *
+ * In training the terms, each times its weight, add up to the loss (gr_loss() is not called then).
+ * The sums are those of this rank's batch, or with loss_reduction global of all ranks; over
+ * micro-steps that works for means alone. In evaluation the same calls give out the sums of every
+ * sample; they are added exactly over batches and ranks, and the formula is applied to the totals,
+ * in double. So the loss of a split does not depend on how it is cut into batches, and is written
+ * once. The trainer records each term by its name, "loss/distance", without its weight, where there
+ * are several. A term of weight 0 is left out.
+ *
+ * A formula has numbers, the names of the sums, + - * / and parentheses, and the functions mean
+ * and sum (of a vector's elements), sqrt, exp and log. A quotient of two numbers that are
+ * computed is its dividend where the divisor is 0: a mean over nothing is 0.
+ */
+typedef struct gr_loss_sum {
+    const char *name; /* in the formula: letters, digits and _ */
+    gr_value *each;   /* what is added up, [n, ..] with the batch first, of any type: true is 1.
+                         NULL: `constant` for each sample */
+    bool by_class;    /* for each index of the last dimension a sum of its own: a vector */
+    double constant;
+} gr_loss_sum;
+
+typedef struct gr_loss_term {
+    const char *name;
+    double weight;
+    const gr_loss_sum *sums;
+    int n_sums; /* at most 16 */
+    const char *formula;
+} gr_loss_term;
+
+#define gr_loss_add(g, ...) gr_loss_add_at(GR_HERE, g, __VA_ARGS__)
+GR_API void gr_loss_add_at(const char *site, gr_graph *g, const gr_loss_term *t);
+
+/* gr_cross_entropy_mean() as a term. */
+#define gr_loss_add_cross_entropy(g, name, weight, logits, labels, ...) \
+    gr_loss_add_cross_entropy_at(GR_HERE, g, name, weight, logits, labels, __VA_ARGS__)
+GR_API void gr_loss_add_cross_entropy_at(const char *site, gr_graph *g, const char *name,
+                                         double weight, gr_value *logits, gr_value *labels,
+                                         const gr_cross_entropy_options *o);
+/* The mean of `each` [n, ..], or of what `mask` leaves of it: 0 or 1, or weights, [n, ..] that
+ * broadcasts over `each`; NULL: all. */
+#define gr_loss_add_mean(g, name, weight, each, mask) \
+    gr_loss_add_mean_at(GR_HERE, g, name, weight, each, mask)
+GR_API void gr_loss_add_mean_at(const char *site, gr_graph *g, const char *name, double weight,
+                                gr_value *each, gr_value *mask);
+/* gr_dice() as a term. */
+#define gr_loss_add_dice(g, name, weight, logits, target, smooth) \
+    gr_loss_add_dice_at(GR_HERE, g, name, weight, logits, target, smooth)
+GR_API void gr_loss_add_dice_at(const char *site, gr_graph *g, const char *name, double weight,
+                                gr_value *logits, gr_value *target, double smooth);
+
+typedef enum gr_record_kind {
+    GR_RECORD_MEAN, /* over samples, micro-steps and ranks */
+    GR_RECORD_SUM,
+    GR_RECORD_MAX
+} gr_record_kind;
+
+/* A number that is no loss and shall be recorded (the share of a mask, the norm of a feature): a
+ * scalar of the batch, or one for each sample. */
+#define gr_record(g, name, v, kind) gr_record_at(GR_HERE, g, name, v, kind)
+GR_API void gr_record_at(const char *site, gr_graph *g, const char *name, gr_value *v,
+                         gr_record_kind kind);
+
 #ifdef __cplusplus
 }
 #endif

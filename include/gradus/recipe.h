@@ -196,15 +196,13 @@ typedef struct gr_recipe_model {
 
 typedef struct gr_recipe_evaluation {
     /* Adds a batch to the counts. They are summed over batches and ranks, and must be exact
-     * sums (whole numbers below 2^53, or numbers whose order does not matter to you). */
+     * sums (whole numbers below 2^53, or numbers whose order does not matter to you). NULL: nothing
+     * is counted. The loss needs no counting: it is what the trace "eval" calls gr_loss_add() for
+     * (gradus/loss.h), over all samples; or else the mean of gr_loss() of the batches, each as
+     * often as it has samples. */
     void (*score)(const void *user, const gr_eval *e, double *counts);
     /* The values of view.metrics from all counts. NaN where one is not defined. */
     void (*measure)(const void *user, const double *counts, double *values);
-    /* The loss of everything counted, as if it had been one batch, for losses that are no plain
-     * mean over samples (pixels that are ignored, weights, sums over a batch as dice has them):
-     * score() adds up what it is made of, and the evaluation trace need not call gr_loss().
-     * NULL: the mean of the batches' losses, each as often as it has samples. */
-    double (*loss)(const void *user, const double *counts);
     /* Rows and files of a batch; NULL: the recipe predicts nothing. */
     gr_status (*predict)(const void *user, const gr_eval *e, gr_prediction *out);
 } gr_recipe_evaluation;

@@ -107,11 +107,14 @@ struct gr_graph {
     int n_recomputed;        /* blocks whose values the backward pass computes anew */
     size_t recomputed_bytes; /* that are not kept because of that */
 
-    gr_value *loss;       /* NULL in evaluation */
-    gr_value *loss_count; /* what gradients are multiplied by when they are summed over
-                             micro-steps: how many elements the loss is the mean of; or NULL */
-    gr_value *grad_scale; /* how many times too large the exchanged gradients are; or NULL */
-    gr_value **grads;     /* by variable index, n_grads of them; NULL: none */
+    gr_value *loss;         /* NULL in evaluation */
+    struct gr_terms *terms; /* what the loss is made of, and records (op/loss/terms.h); or NULL */
+    int sum_ranks;          /* so many ranks sum up what terms are made of; 0: each its own; -1: not
+                               possible, because other micro-steps come */
+    gr_value *loss_count;   /* what gradients are multiplied by when they are summed over
+                               micro-steps: how many elements the loss is the mean of; or NULL */
+    gr_value *grad_scale;   /* how many times too large the exchanged gradients are; or NULL */
+    gr_value **grads;       /* by variable index, n_grads of them; NULL: none */
     int n_grads;
     const bool *wanted; /* during autodiff: by value id; NULL: everything is */
     int n_wanted;

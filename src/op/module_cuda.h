@@ -1,4 +1,4 @@
-/* The kernel lists of the CUDA module, for its table (module_cuda.cu): an operator is a line. */
+/* The kernel lists of the CUDA module, for its table (module_cuda.c): an operator is a line. */
 #ifndef GR_OP_MODULE_CUDA_H
 #define GR_OP_MODULE_CUDA_H
 
@@ -12,6 +12,9 @@ extern "C" {
 #define GR_CUDA_KERNELS(X) \
     X(map)                 \
     X(matmul)              \
+    X(conv)                \
+    X(conv_data)           \
+    X(conv_weight)         \
     X(reduce)              \
     X(transpose)           \
     X(gather)              \

@@ -9,7 +9,8 @@
  *
  * (1) One micro-step per update: the counts of all terms are summed over ranks as soon as they
  *     are known, and each sum is divided by that. What is no mean stays: its gradient is
- *     averaged over ranks.
+ *     averaged over ranks; terms of gradus/loss.h that are none have summed up over ranks what they
+ *     are made of.
  * (2) Several: later counts are not known yet. Gradients are those of this rank's own mean,
  *     times its count, summed; the count is summed alike, and the update divides by it. For
  *     that all of the loss must be a mean over one and the same count.
@@ -230,11 +231,22 @@ static gr_status check_one_count(const terms *t)
     return GR_OK;
 }
 
+/* A term that is no mean has its sums over all ranks already (op/loss/terms.c). */
+static bool has_sums_over_ranks(const gr_graph *g)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        if (gr_sync_counts_is_open(g->nodes[i]))
+            return true;
+    return false;
+}
+
 gr_status gr_pass_global(gr_graph *g, int n_ranks, bool accumulates)
 {
     terms t = { .n = 0 };
 
     GR_TRY(find_terms(&t, g->loss, 0));
+    if (t.n == 0 && has_sums_over_ranks(g))
+        return GR_OK;
     if (t.n == 0)
         return gr_fail(GR_ERR_ARG,
                        "loss_reduction global: the loss (%s) is no mean over elements "
@@ -265,7 +277,7 @@ gr_status gr_pass_sync_counts(gr_graph *g, gr_meetings *m, gr_arena *arena, gr_p
         if (!gr_sync_counts_is_open(n))
             continue;
         want.key = ((const gr_count_sync_attr *)n->attr)->key;
-        want.coll.n_elem = (size_t)n->n_src;
+        want.coll.n_elem = (size_t)n->n_src * (size_t)gr_shape_count(&n->out[0].shape);
         share = gr_share_counts_add(g, n);
         if (!share)
             return gr_graph_status(g);

@@ -20,6 +20,12 @@ const char *gr_step_precision(const gr_step *s);
 gr_status gr_step_read_later(gr_step *s, const char *output, void *dst, size_t n_bytes,
                              gr_dtype *dtype) GR_MUST_CHECK;
 
+/* What the loss of the latest run was made of, and its records (op/loss/terms.h); NULL: nothing.
+ * Borrowed; until the next run or plan. */
+const struct gr_terms *gr_step_terms(const gr_step *s);
+/* Whether the latest run has an output of that name. */
+bool gr_step_has_output(const gr_step *s, const char *name);
+
 /* All state, once a training plan was made. Borrowed. */
 const struct gr_vars *gr_step_vars(const gr_step *s);
 

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "op/assign/assign.h"
+#include "op/loss/terms.h"
 #include "op/map/program.h"
 #include "op/norm/norm.h"
 #include "op/update/many.h"
@@ -77,8 +78,10 @@ static gr_status trace(build *b)
     if (b->g->frozen_depth > 0)
         return gr_fail(GR_ERR_ARG, "%s: the frozen part that begins here was not ended",
                        b->g->frozen_site);
+    GR_TRY(gr_terms_close(b->g));
     if (trains(b) && !b->g->loss)
-        return gr_fail(GR_ERR_ARG, "the training trace did not call gr_loss()");
+        return gr_fail(GR_ERR_ARG, "the training trace has no loss: it calls neither gr_loss() nor "
+                                   "gr_loss_add() with a weight above 0");
     if (!trains(b))
         return GR_OK;
     b->s->n_frozen = b->g->n_frozen;
@@ -489,6 +492,8 @@ static gr_status build_graph(build *b, const gr_named *feeds, int n_feeds)
     gr_status st = GR_OK;
 
     GR_TRY(gr_graph_create(&b->g, b->s->vars, gr_role_trains(b->role), feeds, n_feeds));
+    if (is_global(b))
+        b->g->sum_ranks = accumulates(b) ? -1 : gr_pg_size(b->s->group);
     b->g->sync_norm = b->s->c.sync_bn && trains(b) && gr_pg_size(b->s->group) > 1;
     for (int i = 0; i < N_PASSES && st == GR_OK; i++)
         st = run_pass(b, &passes[i]);

@@ -119,7 +119,9 @@ static inline bool gr_role_trains(gr_role role)
 /* Of the training trace. */
 static inline gr_purpose gr_training(gr_role role)
 {
-    return (gr_purpose){ .role = role, .trace = -1 };
+    gr_purpose p = { role, -1 };
+
+    return p;
 }
 
 /* Whether optimiser state is cut up between ranks. */

@@ -344,6 +344,16 @@ gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst)
     return GR_OK;
 }
 
+bool gr_step_has_output(const gr_step *s, const char *name)
+{
+    return s->last && find_output(s->last, name);
+}
+
+const struct gr_terms *gr_step_terms(const gr_step *s)
+{
+    return s->last ? s->last->graph->terms : NULL;
+}
+
 gr_status gr_step_read_later(gr_step *s, const char *output, void *dst, size_t n_bytes,
                              gr_dtype *dtype)
 {

@@ -187,7 +187,7 @@ static gr_status record_csv(gr_csv *csv, const gr_track_record *r)
 {
     gr_csv_begin(csv, r->step);
     for (int i = 0; i < r->n; i++)
-        GR_TRY(gr_csv_value(csv, r->values[i].name, r->values[i].value));
+        GR_TRY(gr_csv_value(csv, gr_track_value_at(r, i)->name, gr_track_value_at(r, i)->value));
     return gr_csv_end(csv);
 }
 
@@ -195,10 +195,12 @@ static gr_status record_jsonl(gr_metrics *m, const gr_track_record *r)
 {
     gr_metrics_begin(m, r->step);
     for (int i = 0; i < r->n; i++) {
-        if (r->values[i].is_whole)
-            gr_metrics_i64(m, r->values[i].name, (int64_t)r->values[i].value);
+        const gr_track_value *v = gr_track_value_at(r, i);
+
+        if (v->is_whole)
+            gr_metrics_i64(m, v->name, (int64_t)v->value);
         else
-            gr_metrics_f64(m, r->values[i].name, r->values[i].value);
+            gr_metrics_f64(m, v->name, v->value);
     }
     return gr_metrics_end(m);
 }
@@ -210,8 +212,8 @@ void gr_outputs_record(gr_outputs *o, const gr_track_record *r)
     if (o->csv)
         check_csv(o, record_csv(o->csv, r));
     for (int i = 0; i < r->n; i++) {
-        const char *name = r->values[i].name;
-        double value = r->values[i].value;
+        const char *name = gr_track_value_at(r, i)->name;
+        double value = gr_track_value_at(r, i)->value;
         gr_event_at at = { name, r->step, r->wall_time };
 
         if (o->events)

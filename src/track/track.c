@@ -53,16 +53,35 @@ void gr_track_begin(gr_track_record *r, int64_t step)
     r->step = step;
     r->wall_time = gr_wall_time();
     r->n = 0;
+    r->more = NULL;
+    r->cap_more = 0;
+}
+
+/* The next place; NULL: no memory, which is told. */
+static gr_track_value *next_value(gr_track_record *r)
+{
+    int n_more = r->n - GR_TRACK_FEW;
+
+    if (n_more < 0)
+        return &r->values[r->n++];
+    if (gr_grow((void **)&r->more, &r->cap_more, n_more + 1, sizeof(*r->more)) != GR_OK) {
+        gr_log(TRAIN, WARN, "no memory for the %dth value of step %lld: it is not recorded",
+               r->n + 1, (long long)r->step);
+        return NULL;
+    }
+    r->n++;
+    return &r->more[n_more];
 }
 
 static void add_value(gr_track_record *r, const char *name, double value, bool is_whole)
 {
-    if (r->n == GR_TRACK_MAX_VALUES)
+    gr_track_value *v = next_value(r);
+
+    if (!v)
         return;
-    snprintf(r->values[r->n].name, GR_TRACK_NAME_BYTES, "%s", name);
-    r->values[r->n].value = value;
-    r->values[r->n].is_whole = is_whole;
-    r->n++;
+    snprintf(v->name, sizeof(v->name), "%s", name);
+    v->value = value;
+    v->is_whole = is_whole;
 }
 
 void gr_track_i64(gr_track_record *r, const char *name, int64_t value)
@@ -109,7 +128,10 @@ static bool take(gr_track *t, bool *over)
 static void write_current(gr_track *t)
 {
     switch (t->current.kind) {
-    case ITEM_RECORD: gr_outputs_record(&t->outputs, &t->current.record); break;
+    case ITEM_RECORD:
+        gr_outputs_record(&t->outputs, &t->current.record);
+        gr_free(t->current.record.more);
+        break;
     case ITEM_BLOB:
         gr_outputs_blob(&t->outputs, t->current.blob);
         gr_free(t->current.blob);
@@ -236,16 +258,21 @@ static void submitted(gr_track *t)
     pthread_mutex_unlock(&t->lock);
 }
 
-bool gr_track_submit(gr_track *t, const gr_track_record *r)
+bool gr_track_submit(gr_track *t, gr_track_record *r)
 {
     item *place = t ? reserve(t) : NULL;
 
-    if (!place)
-        return false;
-    place->kind = ITEM_RECORD;
-    place->record = *r;
-    submitted(t);
-    return true;
+    if (place) {
+        place->kind = ITEM_RECORD;
+        place->record = *r;
+        submitted(t);
+    } else {
+        gr_free(r->more);
+    }
+    r->more = NULL;
+    r->cap_more = 0;
+    r->n = r->n < GR_TRACK_FEW ? r->n : GR_TRACK_FEW;
+    return place;
 }
 
 bool gr_track_plot(gr_track *t)

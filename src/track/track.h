@@ -45,18 +45,23 @@ typedef struct gr_track_config {
 } gr_track_config;
 
 #define GR_TRACK_NAME_BYTES 48
-#define GR_TRACK_MAX_VALUES 32
+#define GR_TRACK_FEW        32
 
-/* The values of a step. It lies on the caller's stack: nothing is allocated in a step. */
+typedef struct gr_track_value {
+    char name[GR_TRACK_NAME_BYTES]; /* longer ones are cut */
+    double value;
+    bool is_whole;
+} gr_track_value;
+
+/* The values of a step. The first few lie on the caller's stack, so that nothing is allocated in a
+ * step; further ones, as evaluations may have, in memory that submitting takes over. */
 typedef struct gr_track_record {
     int64_t step;
     double wall_time;
     int n;
-    struct gr_track_value {
-        char name[GR_TRACK_NAME_BYTES]; /* longer ones are cut */
-        double value;
-        bool is_whole;
-    } values[GR_TRACK_MAX_VALUES]; /* more are left out */
+    gr_track_value values[GR_TRACK_FEW];
+    gr_track_value *more; /* from GR_TRACK_FEW on */
+    int cap_more;
 } gr_track_record;
 
 void gr_track_begin(gr_track_record *r, int64_t step);
@@ -66,8 +71,13 @@ void gr_track_f64(gr_track_record *r, const char *name, double value);
 /* Fails only without memory or threads; outputs that cannot be opened are off. */
 gr_status gr_track_open(gr_track **out, const gr_track_config *c) GR_MUST_CHECK;
 
-/* False when it was dropped. */
-bool gr_track_submit(gr_track *t, const gr_track_record *r);
+/* Every record that was begun is submitted. False when it was dropped. */
+bool gr_track_submit(gr_track *t, gr_track_record *r);
+
+static inline const gr_track_value *gr_track_value_at(const gr_track_record *r, int i)
+{
+    return i < GR_TRACK_FEW ? &r->values[i] : &r->more[i - GR_TRACK_FEW];
+}
 
 /* For TensorBoard; what is given is copied, so these are for the end of an epoch. False when it
  * was dropped, for want of room or memory, or as an image that no PNG can hold. */

@@ -1,9 +1,8 @@
 /*
  * Evaluation: every sample of a split once, on all ranks together. Rank r takes samples r,
  * r + W, r + 2W, ..., or of samples that differ in length batches r, r + W, ... by rising size;
- * no sample comes twice. Counts and the loss are summed in double, in rank
- * order, and a metric is made of the sums: never a mean of batch means. A recipe whose loss is
- * no mean over samples makes it from its counts, too.
+ * no sample comes twice. Counts are summed in double, in rank order, and a metric is made of the
+ * sums: never a mean of batch means. So is the loss, where the trace gives its terms (parts.h).
  *
  * A validation may take longer than a launcher waits after its SIGTERM, so the ranks agree now and
  * then whether to go on. They meet after as many batches as take them about half a second, which
@@ -14,11 +13,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/nan.h"
+#include "step/inspect.h"
 
 #include <string.h>
 
 /* Sums behind the recipe's counts. */
-enum { SUM_LOSS, SUM_SAMPLES, N_EXTRA };
+enum { SUM_LOSS, SUM_LOSSES, SUM_SAMPLES, N_EXTRA };
 
 #define SHORT_MS 250 /* between two meetings: batches are doubled below, and halved above */
 #define LONG_MS  1000
@@ -98,6 +98,8 @@ void gr_trainer_close_eval(gr_trainer *t)
     gr_free(t->eval.outputs);
     gr_free(t->eval.feeds);
     gr_free(t->eval.counts);
+    gr_parts_fini(&t->eval.parts);
+    gr_parts_fini(&t->parts);
     gr_free(t->scores.values);
     t->scores.values = NULL;
     t->eval = (gr_eval_memory){ 0 };
@@ -131,10 +133,13 @@ static gr_status score_batch(gr_trainer *t, const gr_eval *e)
     double *extra = t->eval.counts + t->view.n_counts;
     float loss;
 
-    t->recipe->evaluation->score(t->user, e, t->eval.counts);
+    if (t->recipe->evaluation->score)
+        t->recipe->evaluation->score(t->user, e, t->eval.counts);
     extra[SUM_SAMPLES] += (double)e->n;
-    if (t->recipe->evaluation->loss) /* from the counts, at the end */
+    GR_TRY(gr_parts_take_rows(&t->eval.parts, t->step, t->arena, e->n));
+    if (!gr_step_has_output(t->step, "loss")) /* it is made of its parts, or there is none */
         return GR_OK;
+    extra[SUM_LOSSES] += (double)e->n;
     GR_TRY(gr_step_read(t->step, "loss", (gr_vec){ &loss, 1, GR_F32 }));
     extra[SUM_LOSS] += (double)loss * (double)e->n;
     return GR_OK;
@@ -209,7 +214,9 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
 {
     size_t n_sums = (size_t)t->view.n_counts + N_EXTRA;
     double *sums = t->eval.counts, *extra = sums + t->view.n_counts;
+    gr_parts *parts = &t->eval.parts;
 
+    gr_parts_clear(parts);
     memset(sums, 0, n_sums * sizeof(*sums));
     if (split == GR_SPLIT_VALID) /* ranks that train have each their own running statistics */
         GR_TRY(gr_step_sync_buffers(t->step));
@@ -219,10 +226,13 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
     if (t->stopped_by != 0)
         return GR_OK;
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ sums, n_sums, GR_F64 }, GR_REDUCE_SUM));
-    t->recipe->evaluation->measure(t->user, sums, out->values);
+    if (t->recipe->evaluation->measure)
+        t->recipe->evaluation->measure(t->user, sums, out->values);
     out->n_samples = (int64_t)extra[SUM_SAMPLES];
-    out->loss = t->recipe->evaluation->loss ? t->recipe->evaluation->loss(t->user, sums)
-                                            : extra[SUM_LOSS] / extra[SUM_SAMPLES];
+    GR_TRY(gr_parts_share_rows(parts, t->step, t->pg, out->n_samples, t->arena));
+    out->loss = parts->has_loss ? parts->loss : extra[SUM_LOSS] / extra[SUM_LOSSES];
+    out->parts = parts->list;
+    out->n_parts = parts->n;
     return GR_OK;
 }
 

@@ -179,6 +179,8 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
         GR_TRY(micro_step(t, in_epoch * t->o.accumulate + m, lr));
         if (m >= t->o.accumulate - n_losses)
             GR_TRY(gr_trainer_take_loss(t, looks ? &loss : NULL));
+        if (want_loss)
+            GR_TRY(gr_parts_take_step(&t->parts, t->step, t->arena));
     }
     t->at++;
     t->lr = lr;
@@ -186,7 +188,10 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
         gr_trainer_see_loss(t, loss);
     if (t->is_watched)
         GR_TRY(gr_trainer_take_verdicts(t, want_loss || catches_up(t)));
-    return want_loss ? share_loss(t, loss, n_losses) : GR_OK;
+    if (!want_loss)
+        return GR_OK;
+    GR_TRY(gr_parts_share_step(&t->parts, t->step, t->pg, t->o.accumulate));
+    return share_loss(t, loss, n_losses);
 }
 
 /* ---- records ---- */
@@ -229,6 +234,8 @@ static void write_record(gr_trainer *t)
     gr_track_i64(&r, "epoch", epoch_of(t, t->at - 1) + 1);
     gr_track_f64(&r, "loss", t->loss);
     gr_trainer_add_mean(t, &r);
+    for (int i = 0; i < t->parts.n; i++)
+        gr_track_f64(&r, t->parts.list[i].name, t->parts.list[i].value);
     gr_track_f64(&r, "lr", t->lr);
     gr_track_f64(&r, "samples_per_s", p->samples_per_s);
     gr_track_f64(&r, "data_share", p->data);
@@ -259,11 +266,16 @@ static gr_status record(gr_trainer *t)
 
 static void write_scores(gr_trainer *t, int64_t epoch)
 {
+    char name[GR_TRACK_NAME_BYTES];
     gr_track_record r;
 
     gr_track_begin(&r, t->at);
     gr_track_i64(&r, "epoch", epoch);
     gr_track_f64(&r, "val_loss", t->scores.loss);
+    for (int i = 0; i < t->scores.n_parts; i++) {
+        snprintf(name, sizeof(name), "val_%s", t->scores.parts[i].name);
+        gr_track_f64(&r, name, t->scores.parts[i].value);
+    }
     for (int i = 0; i < t->view.n_metrics; i++)
         gr_track_f64(&r, t->view.metrics[i].name, t->scores.values[i]);
     gr_track_submit(t->track, &r);

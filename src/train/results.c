@@ -13,6 +13,8 @@
 void gr_results_table(const gr_recipe_view *view, const gr_scores *s, gr_text *out)
 {
     gr_text_addf(out, "  %-*s %.6g\n", WIDTH, "loss", s->loss);
+    for (int i = 0; i < s->n_parts; i++)
+        gr_text_addf(out, "  %-*s %.6g\n", WIDTH, s->parts[i].name, s->parts[i].value);
     for (int i = 0; i < view->n_metrics; i++) {
         const gr_metric_info *m = &view->metrics[i];
         size_t from = out->len;
@@ -56,6 +58,8 @@ void gr_results_json(const gr_recipe_view *view, const gr_scores *s, gr_text *ou
 {
     gr_text_addf(out, "{\"samples\": %" PRId64, s->n_samples);
     add_pair(out, "loss", s->loss);
+    for (int i = 0; i < s->n_parts; i++)
+        add_pair(out, s->parts[i].name, s->parts[i].value);
     for (int i = 0; i < view->n_metrics; i++)
         add_pair(out, view->metrics[i].name, s->values[i]);
     gr_text_add(out, "}\n");
@@ -72,6 +76,10 @@ static void add_cell(gr_text *out, const char *name)
 void gr_results_csv(const gr_recipe_view *view, const gr_scores *s, gr_text *out)
 {
     gr_text_addf(out, "metric,value\nsamples,%" PRId64 "\nloss,%.17g\n", s->n_samples, s->loss);
+    for (int i = 0; i < s->n_parts; i++) {
+        add_cell(out, s->parts[i].name);
+        gr_text_addf(out, ",%.17g\n", s->parts[i].value);
+    }
     for (int i = 0; i < view->n_metrics; i++) {
         add_cell(out, view->metrics[i].name);
         gr_text_addf(out, ",%.17g\n", s->values[i]);

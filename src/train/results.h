@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "gradus/recipe.h"
+#include "train/parts.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -12,6 +13,8 @@ extern "C" {
 /* What an evaluation gave: values in the order of the recipe's metrics. */
 typedef struct gr_scores {
     double loss, *values;
+    const gr_loss_part *parts; /* of the loss, and records of the trace; borrowed */
+    int n_parts;
     int64_t n_samples; /* that were evaluated, by all ranks */
 } gr_scores;
 

@@ -18,7 +18,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define MAX_PARAMS 256
 #define UPLOAD_MS  120000
 #define STOPPED_MS 5000 /* after a signal */
 #define LOOK_MS    50
@@ -49,9 +48,19 @@ static gr_param param_of(gr_arena *arena, const char *name, char *value)
     return p;
 }
 
-/* Lines "key = value" of the resolved settings. */
-static gr_status make_params(gr_trainer *t, gr_param *params, int *n)
+static size_t count_lines(const char *text)
 {
+    size_t n = 1;
+
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+/* Lines "key = value" of the resolved settings. */
+static gr_status make_params(gr_trainer *t, gr_param **out, int *n)
+{
+    gr_param *params;
     gr_text text = GR_TEXT_INIT;
     char *line, *rest;
     gr_status st;
@@ -61,9 +70,11 @@ static gr_status make_params(gr_trainer *t, gr_param *params, int *n)
     st = gr_text_status(&text);
     line = st == GR_OK ? gr_arena_strdup(t->arena, gr_text_str(&text)) : NULL;
     gr_text_fini(&text);
-    if (!line)
+    params = line ? gr_arena_array(t->arena, count_lines(line), sizeof(*params)) : NULL;
+    if (!params)
         return st == GR_OK ? GR_ERR_NOMEM : st;
-    for (*n = 0; *line && *n < MAX_PARAMS; line = rest) {
+    *out = params;
+    for (*n = 0; *line; line = rest) {
         char *mark = strstr(line, " = ");
 
         rest = line + strcspn(line, "\n");
@@ -110,12 +121,12 @@ gr_status gr_trainer_open_track(gr_trainer *t)
                           .plots = t->o.plots,
                           .metrics = names,
                           .n_metrics = t->view.n_metrics + 1 };
-    gr_param *params = gr_arena_array(t->arena, MAX_PARAMS, sizeof(*params));
+    gr_param *params = NULL;
 
-    if (!params || !names)
+    if (!names)
         return GR_ERR_NOMEM;
     names[0] = "val_loss";
-    GR_TRY(make_params(t, params, &c.n_params));
+    GR_TRY(make_params(t, &params, &c.n_params));
     c.params = wandb.params = params;
     wandb.n_params = c.n_params;
     for (int i = 0; i < t->view.n_metrics; i++)

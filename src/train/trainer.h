@@ -23,6 +23,7 @@
 #include "train/mean.h"
 #include "train/options.h"
 #include "train/pace.h"
+#include "train/parts.h"
 #include "train/reschedule.h"
 #include "train/results.h"
 #include "train/train.h"
@@ -31,7 +32,8 @@
 typedef struct gr_eval_memory {
     void **outputs;
     const void **feeds; /* of the batch that is scored */
-    double *counts;     /* view.n_counts; behind them the loss and the samples */
+    gr_parts parts;
+    double *counts; /* view.n_counts; behind them losses and samples */
 } gr_eval_memory;
 
 /* Where a run begins: from the checkpoint of a folder or file, or anew (both NULL). */
@@ -124,7 +126,8 @@ typedef struct gr_trainer {
     int wish;        /* what this rank's steps ask for since it was noticed; 0: nothing */
     int asked;       /* the first request to stop in a record, on all ranks alike; 0: none */
     gr_epoch_mean mean;
-    double loss; /* mean over the ranks, as of the first step or the latest record; NaN before */
+    double loss;    /* mean over the ranks, as of the first step or the latest record; NaN before */
+    gr_parts parts; /* what it was made of in that step */
 } gr_trainer;
 
 static inline bool gr_trainer_writes(const gr_trainer *t)

@@ -11,14 +11,11 @@
 
 static const driver_family *const families[] = {
     &driver_map,  &driver_matmul, &driver_reduce,   &driver_shape, &driver_gather,
-    &driver_xent, &driver_update, &driver_epilogue, &driver_vote,
+    &driver_xent, &driver_update, &driver_epilogue, &driver_vote,  &driver_conv,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
 static const char *const cpu_only[] = {
-    "conv",
-    "conv_data",
-    "conv_weight",
     "swiglu",
     "swiglu_grad",
     "one_hot",

@@ -432,7 +432,7 @@ static void drive(void)
                 "dataset: {name: drive, root_dir: '%s/drive'}",
                 picture_root);
     GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_TEST), 3);
-    GR_CHECK_EQ(r.view.n_outputs, 3); /* masks, sums of the loss, probabilities */
+    GR_CHECK_EQ(r.view.n_outputs, 2); /* masks, probabilities */
     GR_CHECK_OK(vision_load(&r, GR_SPLIT_TEST, 1, 0));
     GR_CHECK(check_pair(&r, 48 * 48) > 200);
     mask = r.mem[GR_FEED_TARGET];

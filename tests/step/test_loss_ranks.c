@@ -13,7 +13,7 @@
 #define BATCH     32
 #define N_STEPS   3
 
-typedef enum kind { EXACT, ONE_COUNT, TWO_HEADS, MIXED, ALL_IGNORED, NO_MEAN } kind;
+typedef enum kind { EXACT, ONE_COUNT, TWO_HEADS, MIXED, ALL_IGNORED, NO_MEAN, TERMS } kind;
 
 typedef struct setup {
     gr_step_config c;
@@ -51,6 +51,11 @@ static gr_status trace(gr_graph *g, void *user)
     y = gr_input(g, "y");
     h = gr_tanh(g, gr_linear(g, "fc1", x, 16));
     z = gr_linear(g, "fc2", h, 5);
+    if (k == TERMS) { /* a mean, and a quotient of sums over all ranks, which is none */
+        gr_loss_add_cross_entropy(g, "ce", 0.5, z, y, NULL);
+        gr_loss_add_dice(g, "dice", 2, z, gr_one_hot(g, y, 5, GR_F32), 0.5);
+        return gr_graph_status(g);
+    }
     loss = entropy(g, z, y);
     if (k == TWO_HEADS) /* its count is computed a second time from the same labels */
         loss = gr_add(g, loss, gr_mul_k(g, entropy(g, gr_linear(g, "aux", h, 5), y), 0.5));
@@ -231,9 +236,9 @@ static void test_equals_joint(setup many, double near)
 }
 
 /* The mean of means is something else: the test above can fail. */
-static void test_local_differs(int world, int accumulate)
+static void test_local_differs(kind k, int world, int accumulate)
 {
-    setup all = make(ONE_COUNT, world, accumulate), own = all;
+    setup all = make(k, world, accumulate), own = all;
     rank_run a[MAX_RANKS], b[MAX_RANKS];
 
     own.c.loss_reduction = GR_LOSS_LOCAL;
@@ -305,11 +310,15 @@ int main(void)
         s.c.grad_dtype = GR_BF16;
         test_equals_joint(s, 1e-2);
     }
-    test_local_differs(2, 1);
-    test_local_differs(1, 2);
+    for (int world = 1; world <= 4; world++)
+        test_equals_joint(make(TERMS, world, 1), NEAR);
+    test_local_differs(ONE_COUNT, 2, 1);
+    test_local_differs(TERMS, 2, 1);
+    test_local_differs(ONE_COUNT, 1, 2);
     test_all_ignored(2, 1);
     test_all_ignored(2, 2);
     test_refused(MIXED, 2, "is not");
     test_refused(NO_MEAN, 2, "is no mean");
+    test_refused(TERMS, 2, "the term 'dice' is no mean");
     return 0;
 }

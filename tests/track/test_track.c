@@ -233,6 +233,30 @@ static void test_failing(void)
     GR_CHECK_EQ(count_lines("failing/metrics.jsonl", "\n"), 11);
 }
 
+/* An evaluation may have any number of values, and records that nobody takes leave nothing. */
+static void test_many(void)
+{
+    gr_track_config c = { .folder = "many", .jsonl = true, .csv = true };
+    gr_track_record r;
+    char name[32];
+    gr_track *t;
+
+    GR_CHECK_OK(gr_track_open(&t, &c));
+    for (int step = 1; step <= 2; step++) {
+        gr_track_begin(&r, step);
+        for (int i = 0; i < 500; i++) {
+            snprintf(name, sizeof(name), "iou/class_%d", i);
+            gr_track_f64(&r, name, i + 0.5);
+        }
+        GR_CHECK_EQ(r.n, 500);
+        GR_CHECK(gr_track_submit(step == 1 ? t : NULL, &r) == (step == 1));
+    }
+    gr_track_close(t, 0, NULL);
+    GR_CHECK_EQ(count_lines("many/metrics.jsonl", "\n"), 1);
+    GR_CHECK_EQ(count_lines("many/metrics.jsonl", "\"iou/class_499\": 499.5"), 1);
+    GR_CHECK_EQ(count_lines("many/metrics.csv", "iou/class_31,iou/class_32,iou/class_33"), 1);
+}
+
 /* What was submitted is in the files when a sync returns, and comes once after a resume; what a
  * kill left of plots and tables goes. */
 static void test_sync(void)
@@ -293,6 +317,7 @@ int main(void)
     gr_track_close(NULL, 0, NULL);
     GR_CHECK(!submit(NULL, 1));
     test_whole();
+    test_many();
     test_sync();
     test_failing();
     test_hanging();

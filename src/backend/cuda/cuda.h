@@ -20,6 +20,7 @@ extern "C" {
 
 typedef struct gr_cuda_jit gr_cuda_jit;
 struct cublasLtContext;
+struct cudnnContext;
 
 /*
  * Called every few milliseconds while the host waits for the stream, so that a group
@@ -49,7 +50,7 @@ typedef struct gr_cuda_handle {
 typedef struct gr_cuda_device {
     gr_device base;
     cudaStream_t stream[GR_N_STREAMS];
-    int arch; /* 90: compute capability 9.0 */
+    int arch; /* what kernels may use; 90: compute capability 9.0. May be less than the GPU's */
     int n_sm;
     cudaEvent_t slot[GR_N_SLOTS];
     bool slot_used[GR_N_SLOTS];
@@ -76,6 +77,11 @@ gr_status gr_cuda_library_handle(gr_cuda_device *d, const gr_cuda_library *libra
                                  void **out) GR_MUST_CHECK;
 /* That of cuBLASLt. */
 gr_status gr_cuda_blas(gr_cuda_device *d, void *stream, struct cublasLtContext **out) GR_MUST_CHECK;
+
+#if GR_HAVE_CUDNN
+/* That of cuDNN, which works on `stream`. */
+gr_status gr_cuda_dnn(gr_cuda_device *d, void *stream, struct cudnnContext **out) GR_MUST_CHECK;
+#endif
 
 /* For the driver: ends all handles. */
 void gr_cuda_end_handles(gr_cuda_device *d);

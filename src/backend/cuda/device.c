@@ -7,6 +7,7 @@
  * (3) Pinned host memory has one address on both sides (unified addressing).
  * (4) Recording is thread-local: other ranks of the same process go on meanwhile.
  */
+#include "backend/cuda/arch.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/jit.h"
 
@@ -93,24 +94,20 @@ static gr_status open_streams(gr_cuda_device *d)
 
 static gr_status open_parts(gr_cuda_device *d)
 {
-    int major = 0, minor = 0;
+    int gpu = 0, cap = 0;
 
+    GR_TRY(gr_cuda_arch_cap(&cap));
+    GR_TRY(gr_cuda_gpu_arch(&gpu, d->base.index));
     GR_TRY(gr_cuda_check(cudaSetDevice(d->base.index), "cudaSetDevice"));
-    GR_TRY(gr_cuda_check(
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d->base.index),
-        "compute capability"));
-    GR_TRY(gr_cuda_check(
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, d->base.index),
-        "compute capability"));
     GR_TRY(gr_cuda_check(
         cudaDeviceGetAttribute(&d->n_sm, cudaDevAttrMultiProcessorCount, d->base.index),
         "multiprocessor count"));
-    d->arch = major * 10 + minor;
+    d->arch = cap > 0 && cap < gpu ? cap : gpu;
     GR_TRY(open_streams(d));
     for (int i = 0; i < GR_N_SLOTS; i++)
         GR_TRY(gr_cuda_check(cudaEventCreateWithFlags(&d->slot[i], cudaEventDisableTiming),
                              "cudaEventCreate"));
-    return gr_cuda_jit_create(&d->jit, d->arch);
+    return gr_cuda_jit_create(&d->jit, gpu, cap);
 }
 
 static gr_status cuda_open(gr_device **out, int index)
@@ -119,7 +116,7 @@ static gr_status cuda_open(gr_device **out, int index)
     int n = 0;
     gr_status st;
 
-    GR_TRY(gr_cuda_check(cudaGetDeviceCount(&n), "looking for GPUs"));
+    GR_TRY(gr_cuda_count_gpus(&n));
     if (index < 0 || index >= n)
         return gr_fail(GR_ERR_DEVICE, "there is no GPU %d: this process sees %d", index, n);
     d = gr_calloc(1, sizeof(*d));

@@ -4,8 +4,8 @@
  * streams.
  */
 #include "backend/cuda/cuda.h"
-
-#include <cublasLt.h>
+#include "backend/cuda/lib_cublaslt.h"
+#include "backend/cuda/lib_cudnn.h"
 
 gr_status gr_cuda_library_handle(gr_cuda_device *d, const gr_cuda_library *library, void *stream,
                                  void **out)
@@ -38,19 +38,25 @@ void gr_cuda_end_handles(gr_cuda_device *d)
 
 static gr_status blas_create(void *stream, void **out)
 {
+    const gr_cublaslt *lt;
     cublasLtHandle_t h = NULL;
-    cublasStatus_t s = cublasLtCreate(&h);
+    cublasStatus_t s;
 
     (void)stream;
+    GR_TRY(gr_cublaslt_load(&lt));
+    s = lt->Create(&h);
     if (s != CUBLAS_STATUS_SUCCESS)
-        return gr_fail(GR_ERR_DEVICE, "cublasLtCreate: %s", cublasLtGetStatusString(s));
+        return gr_fail(GR_ERR_DEVICE, "cublasLtCreate: %s", lt->GetStatusString(s));
     *out = h;
     return GR_OK;
 }
 
 static void blas_destroy(void *handle)
 {
-    cublasLtDestroy((cublasLtHandle_t)handle);
+    const gr_cublaslt *lt;
+
+    if (gr_cublaslt_load(&lt) == GR_OK) /* it is: the handle is from there */
+        lt->Destroy((cublasLtHandle_t)handle);
 }
 
 static const gr_cuda_library blas = { "cublasLt", blas_create, blas_destroy };
@@ -63,3 +69,45 @@ gr_status gr_cuda_blas(gr_cuda_device *d, void *stream, struct cublasLtContext *
     *out = (struct cublasLtContext *)h;
     return GR_OK;
 }
+
+/* ---- cuDNN: is told its stream once ---- */
+
+#if GR_HAVE_CUDNN
+static gr_status dnn_create(void *stream, void **out)
+{
+    const gr_cudnn *dnn;
+    cudnnHandle_t h = NULL;
+    cudnnStatus_t s;
+
+    GR_TRY(gr_cudnn_load(&dnn));
+    s = dnn->Create(&h);
+    if (s != CUDNN_STATUS_SUCCESS)
+        return gr_fail(GR_ERR_DEVICE, "cudnnCreate: %s", dnn->GetErrorString(s));
+    s = dnn->SetStream(h, gr_cuda_stream(stream));
+    if (s != CUDNN_STATUS_SUCCESS) {
+        dnn->Destroy(h);
+        return gr_fail(GR_ERR_DEVICE, "cudnnSetStream: %s", dnn->GetErrorString(s));
+    }
+    *out = h;
+    return GR_OK;
+}
+
+static void dnn_destroy(void *handle)
+{
+    const gr_cudnn *dnn;
+
+    if (gr_cudnn_load(&dnn) == GR_OK) /* it is: the handle is from there */
+        dnn->Destroy((cudnnHandle_t)handle);
+}
+
+static const gr_cuda_library dnn = { "cuDNN", dnn_create, dnn_destroy };
+
+gr_status gr_cuda_dnn(gr_cuda_device *d, void *stream, struct cudnnContext **out)
+{
+    void *h = NULL;
+
+    GR_TRY(gr_cuda_library_handle(d, &dnn, stream, &h));
+    *out = (struct cudnnContext *)h;
+    return GR_OK;
+}
+#endif

@@ -1,7 +1,7 @@
 /*
- * Kernels compiled while the program runs (NVRTC), kept by their source text: equal
- * text is compiled once per device. Asking starts the compiler on a thread of its own
- * and does not wait, so the kernels of a plan are compiled side by side; the first use
+ * Kernels compiled while the program runs (compile.h), kept by their source text: equal
+ * text is compiled, or found on disk, once per device. Asking starts the compiler on a thread of
+ * its own and does not wait, so the kernels of a plan are compiled side by side; the first use
  * waits. One thread calls, the device's.
  */
 #ifndef GR_BACKEND_CUDA_JIT_H
@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-gr_status gr_cuda_jit_create(gr_cuda_jit **out, int arch) GR_MUST_CHECK;
+/* For a GPU of compute capability `gpu`, without what is newer than `cap` (0: no limit). */
+gr_status gr_cuda_jit_create(gr_cuda_jit **out, int gpu, int cap) GR_MUST_CHECK;
 void gr_cuda_jit_destroy(gr_cuda_jit *j);
 
 typedef struct gr_cuda_compiled gr_cuda_compiled;
@@ -26,7 +27,7 @@ gr_status gr_cuda_jit_ask(gr_cuda_jit *j, const char *source, const char *name,
  * refuses, its first lines are in the message. */
 gr_status gr_cuda_jit_use(gr_cuda_compiled *c, const void **kernel) GR_MUST_CHECK;
 
-/* Distinct sources compiled so far. */
+/* Distinct sources so far, compiled or found on disk. */
 int gr_cuda_jit_count(const gr_cuda_jit *j);
 
 #ifdef __cplusplus

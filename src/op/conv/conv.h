@@ -23,7 +23,7 @@ typedef struct gr_conv_dims {
     int64_t stride[2], pad[2], dilation[2];
 } gr_conv_dims;
 
-void gr_conv_get_dims(const gr_node *n, gr_conv_dims *d);
+GR_API void gr_conv_get_dims(const gr_node *n, gr_conv_dims *d);
 
 extern const gr_op gr_op_conv, gr_op_conv_data, gr_op_conv_weight;
 extern const gr_kernel gr_conv_cpu[], gr_conv_data_cpu[], gr_conv_weight_cpu[];

@@ -1,7 +1,7 @@
 /* The operators of vote.h on the GPU: one thread each, in stream order, and nothing waits. */
 #include "op/vote/vote.h"
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.cuh"
 #include "backend/cuda/types.cuh"
 #include "op/module_cuda.h"
 #include "op/update/update.h"
@@ -23,16 +23,15 @@ template <typename T> static gr_status launch_vote(const gr_launch *l)
 {
     const gr_vote_attr *at = (const gr_vote_attr *)l->node->attr;
 
-    vote<T><<<1, 1, 0, gr_cuda_stream(l->stream)>>>(
-        (int32_t *)l->out[0], (int32_t *)l->out[1], (const T *)l->src[1], l->scalars,
-        gr_loss_code(at->rank, at->n_ranks, false), gr_loss_code(at->rank, at->n_ranks, true));
-    return gr_cuda_check(cudaGetLastError(), "vote launch");
+    return gr_cuda_launch("vote launch", gr_cuda_grid_of(1, 1, 1), gr_cuda_stream(l->stream),
+                          vote<T>, (int32_t *)l->out[0], (int32_t *)l->out[1], (const T *)l->src[1],
+                          l->scalars, gr_loss_code(at->rank, at->n_ranks, false),
+                          gr_loss_code(at->rank, at->n_ranks, true));
 }
 
 static gr_status vote_run(const gr_launch *l)
 {
-    GR_CUDA_FLOATS(l->node->src[1]->dtype, T, return launch_vote<T>(l));
-    return GR_OK;
+    GR_CUDA_FLOATS(l->node->src[1]->dtype, T, return launch_vote<T>(l))
 }
 
 static __global__ void verdict(int32_t *record, float *out, const float *control,
@@ -55,10 +54,9 @@ static gr_status verdict_run(const gr_launch *l)
 {
     const gr_verdict_attr *at = (const gr_verdict_attr *)l->node->attr;
 
-    verdict<<<1, 1, 0, gr_cuda_stream(l->stream)>>>((int32_t *)l->out[0], (float *)l->out[1],
-                                                    (const float *)l->src[1],
-                                                    (const int32_t *)l->src[2], at->halts);
-    return gr_cuda_check(cudaGetLastError(), "verdict launch");
+    return gr_cuda_launch("verdict launch", gr_cuda_grid_of(1, 1, 1), gr_cuda_stream(l->stream),
+                          verdict, (int32_t *)l->out[0], (float *)l->out[1],
+                          (const float *)l->src[1], (const int32_t *)l->src[2], at->halts);
 }
 
 /* clang-format off */

@@ -5,6 +5,7 @@
 #include "recipe/recipes.h"
 #include "recipe/shapes/draw.h"
 
+#include "gradus/loss.h"
 #include "gradus/nn.h"
 #include "gradus/ops.h"
 
@@ -62,7 +63,7 @@ static gr_value *logits_of(gr_graph *g)
 static gr_status shapes_train(gr_graph *g, void *user)
 {
     (void)user;
-    gr_loss(g, gr_cross_entropy(g, logits_of(g), gr_input(g, "label")));
+    gr_loss_add_cross_entropy(g, "ce", 1, logits_of(g), gr_input(g, "label"), NULL);
     return gr_graph_status(g);
 }
 
@@ -72,7 +73,7 @@ static gr_status shapes_eval(gr_graph *g, void *user)
 
     (void)user;
     gr_output(g, "logits", logits);
-    gr_loss(g, gr_cross_entropy(g, logits, gr_input(g, "label")));
+    gr_loss_add_cross_entropy(g, "ce", 1, logits, gr_input(g, "label"), NULL);
     return gr_graph_status(g);
 }
 

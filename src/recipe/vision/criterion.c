@@ -8,6 +8,7 @@
 
 #include "gradus/index.h"
 #include "gradus/loss.h"
+#include "gradus/nn.h"
 #include "gradus/ops.h"
 
 #include <stdlib.h>
@@ -190,18 +191,7 @@ static void need_truth(built *b)
     b->truth = gr_mul(b->g, b->truth, b->valid);
 }
 
-/* The mean over what counts: all classes of it. */
-static gr_value *mean_of(built *b, gr_value *each)
-{
-    gr_value *sum = gr_sum(b->g, gr_mul(b->g, each, b->valid), GR_AXES_ALL, false);
-    gr_value *count = gr_sum(b->g, b->valid, GR_AXES_ALL, false);
-    gr_shape shape = gr_value_shape(b->logits);
-    gr_value *mean = gr_counted_mean(b->g, sum, count);
-
-    return gr_mul_k(b->g, mean, 1.0 / (double)shape.dim[shape.n_dims - 1]);
-}
-
-static gr_value *cross_entropy(built *b, const gr_vision_term *t)
+static void cross_entropy(built *b, const gr_vision_term *t, const char *name)
 {
     gr_cross_entropy_options o = GR_CROSS_ENTROPY_INIT;
     gr_shape shape = gr_value_shape(b->logits);
@@ -211,52 +201,65 @@ static gr_value *cross_entropy(built *b, const gr_vision_term *t)
     if (t->class_weight)
         o.weight =
             gr_constant(b->g, GR_F32, GR_SHAPE(shape.dim[shape.n_dims - 1]), t->class_weight);
-    return gr_cross_entropy_mean(b->g, b->logits, b->target, &o);
+    gr_loss_add_cross_entropy(b->g, name, t->weight, b->logits, b->target, &o);
 }
 
-static gr_value *bce(built *b, const gr_vision_term *t)
+static void bce(built *b, const gr_vision_term *t, const char *name)
 {
     gr_value *pos = t->pos_weight == 1 ? NULL : gr_fill(b->g, GR_F32, GR_SCALAR, t->pos_weight);
 
     need_truth(b);
-    return mean_of(b, gr_bce_logits_each(b->g, b->logits, b->truth, pos));
+    gr_loss_add_mean(b->g, name, t->weight, gr_bce_logits_each(b->g, b->logits, b->truth, pos),
+                     b->valid);
 }
 
 /* Where a pixel is ignored its logits become so low that their sigmoid is 0: neither side of
  * the quotient sees it. */
-static gr_value *dice(built *b, const gr_vision_term *t)
+static void dice(built *b, const gr_vision_term *t, const char *name)
 {
-    gr_value *z;
+    gr_value *z = b->logits;
 
     need_truth(b);
-    z = gr_masked_fill(b->g, b->logits, gr_eq_k(b->g, b->valid, 0), -1e4);
-    return gr_dice(b->g, z, b->truth, t->smooth);
+    if (!gr_is_training(b->g)) /* in mixed precision, too, what is summed up is f32 */
+        z = gr_mul(b->g, z, b->valid);
+    z = gr_masked_fill(b->g, z, gr_eq_k(b->g, b->valid, 0), -1e4);
+    gr_loss_add_dice(b->g, name, t->weight, z, b->truth, t->smooth);
 }
 
-static gr_value *focal(built *b, const gr_vision_term *t)
+static void focal(built *b, const gr_vision_term *t, const char *name)
 {
     need_truth(b);
-    return mean_of(b, gr_focal_each(b->g, b->logits, b->truth, t->alpha, t->gamma));
+    gr_loss_add_mean(b->g, name, t->weight,
+                     gr_focal_each(b->g, b->logits, b->truth, t->alpha, t->gamma), b->valid);
 }
 
-gr_value *gr_vision_criterion_build(const gr_vision_criterion *c, gr_graph *g, gr_value *logits,
-                                    gr_value *target)
+static const struct {
+    const char *name;
+    void (*build)(built *, const gr_vision_term *, const char *name);
+} terms[] = {
+    [GR_LOSS_CE] = { "ce", cross_entropy },
+    [GR_LOSS_BCE] = { "bce", bce },
+    [GR_LOSS_DICE] = { "dice", dice },
+    [GR_LOSS_FOCAL] = { "focal", focal },
+};
+
+/* "dice", and where there are more of its kind "dice_2". */
+static const char *name_of(const gr_vision_criterion *c, int at, gr_graph *g)
+{
+    const char *name = terms[c->terms[at].loss].name;
+    int before = 0;
+
+    for (int i = 0; i < at; i++)
+        before += c->terms[i].loss == c->terms[at].loss;
+    return before > 0 ? gr_name(g, "%s_%d", name, before + 1) : name;
+}
+
+void gr_vision_criterion_build(const gr_vision_criterion *c, gr_graph *g, gr_value *logits,
+                               gr_value *target)
 {
     built b = { .g = g, .c = c, .logits = logits, .target = target };
-    gr_value *sum = NULL;
 
-    for (int i = 0; i < c->n_terms; i++) {
-        static gr_value *(*const build[])(built *, const gr_vision_term *) = {
-            [GR_LOSS_CE] = cross_entropy,
-            [GR_LOSS_BCE] = bce,
-            [GR_LOSS_DICE] = dice,
-            [GR_LOSS_FOCAL] = focal,
-        };
-        gr_value *loss = build[c->terms[i].loss](&b, &c->terms[i]);
-
-        if (c->terms[i].weight != 1)
-            loss = gr_mul_k(g, loss, c->terms[i].weight);
-        sum = sum ? gr_add(g, sum, loss) : loss;
-    }
-    return sum;
+    for (int i = 0; i < c->n_terms; i++)
+        if (c->terms[i].weight > 0)
+            terms[c->terms[i].loss].build(&b, &c->terms[i], name_of(c, i, g));
 }

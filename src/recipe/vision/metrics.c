@@ -1,6 +1,6 @@
 /*
  * Metrics by name. All counts lie in one array: the confusion matrix first, which most metrics
- * share, then the counts of top-k and the histograms of auc, last the sums of the loss.
+ * share, then the counts of top-k and the histograms of auc.
  *
  * With one logit the classes are no (0) and yes (1), and metrics of a class are those of yes,
  * as for any test that is positive or negative; miou and mdice are means over both.
@@ -167,8 +167,6 @@ gr_status gr_vision_metrics_read(gr_vision *v)
     by_class = gr_settings_given(v->s, "per_class") ? gr_settings_bool(v->s, "per_class")
                                                     : v->task == GR_TASK_TEST;
     GR_TRY(by_class ? add_classes(v) : GR_OK);
-    v->metrics.sums = v->metrics.n_counts;
-    v->metrics.n_counts += gr_vision_n_sums(&v->criterion, v->model.n_out);
     return GR_OK;
 }
 
@@ -253,22 +251,10 @@ static void score_masks(const gr_vision *v, const gr_eval *e, double *counts)
                               &truth, n);
 }
 
-static void score_loss(const gr_vision *v, const gr_eval *e, double *sums)
-{
-    int n = gr_vision_n_sums(&v->criterion, v->model.n_out);
-    const float *row = e->outputs[v->sums_at];
-
-    for (int64_t i = 0; i < e->n; i++, row += n)
-        for (int k = 0; k < n; k++)
-            sums[k] += (double)row[k];
-}
-
 void gr_vision_score(const void *user, const gr_eval *e, double *counts)
 {
     const gr_vision *v = user;
 
-    if (v->sums_at >= 0)
-        score_loss(v, e, counts + v->metrics.sums);
     if (gr_vision_segments(&v->model))
         score_masks(v, e, counts);
     else
@@ -309,13 +295,4 @@ void gr_vision_measure(const void *user, const double *counts, double *values)
                                             : gr_metric_of_class(counts, n, m->at, m->which);
         }
     }
-}
-
-double gr_vision_loss_of(const void *user, const double *counts)
-{
-    const gr_vision *v = user;
-
-    return gr_vision_whole_loss(&v->criterion, v->model.n_out,
-                                gr_metric_count(counts, v->metrics.n_matrix),
-                                counts + v->metrics.sums);
 }

@@ -124,13 +124,7 @@ static void set_fields(gr_vision *v)
                                      ? (gr_field){ "prediction", GR_I32, mask, 0 }
                                      : (gr_field){ "logits", GR_F32, GR_SHAPE(v->model.n_out), 0 };
     v->n_outputs = 1;
-    v->sums_at = v->score_at = -1;
-    if (v->task != GR_TASK_PREDICT) { /* where there is nothing to compare with */
-        v->sums_at = v->n_outputs++;
-        v->outputs[v->sums_at] =
-            (gr_field){ "loss_sums", GR_F32,
-                        GR_SHAPE(gr_vision_n_sums(&v->criterion, v->model.n_out)), 0 };
-    }
+    v->score_at = -1;
     if (masks && v->metrics.has_scores) {
         v->score_at = v->n_outputs++;
         v->outputs[v->score_at] = (gr_field){ "probability", GR_F32, mask, 0 };
@@ -144,7 +138,6 @@ static void settle_ignored(gr_vision *v)
     bool one = v->model.n_out == 1;
 
     v->criterion.ignore = -1;
-    v->criterion.all_count = !gr_vision_segments(&v->model);
     v->mask_ignore = -1;
     if (!gr_vision_segments(&v->model))
         return;
@@ -265,7 +258,7 @@ static gr_status vision_train(gr_graph *g, void *user)
     gr_value *target = gr_input(g, "target");
     gr_value *logits = gr_vision_model_build(&v->model, g, gr_input(g, "image"));
 
-    gr_loss(g, gr_vision_criterion_build(&v->criterion, g, logits, target));
+    gr_vision_criterion_build(&v->criterion, g, logits, target);
     return gr_graph_status(g);
 }
 
@@ -279,8 +272,8 @@ static gr_status vision_eval(gr_graph *g, void *user)
         give_masks(v, g, logits);
     else
         gr_output(g, "logits", gr_cast(g, logits, GR_F32));
-    if (v->sums_at >= 0)
-        gr_output(g, "loss_sums", gr_vision_sums_build(&v->criterion, g, logits, target));
+    if (v->task != GR_TASK_PREDICT) /* where there is nothing to compare with */
+        gr_vision_criterion_build(&v->criterion, g, gr_cast(g, logits, GR_F32), target);
     return gr_graph_status(g);
 }
 
@@ -302,7 +295,6 @@ static const gr_recipe_model model = { traces, 2 };
 static const gr_recipe_evaluation evaluation = {
     .score = gr_vision_score,
     .measure = gr_vision_measure,
-    .loss = gr_vision_loss_of,
     .predict = gr_vision_predict,
 };
 

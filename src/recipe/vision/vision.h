@@ -6,8 +6,8 @@
  *   model.c      networks by name                  metrics.c    counts and values by name
  *   data.c       which data each split has         transform.c  images on their way in
  *   load.c       one sample, from any thread       array.c      samples that are no pictures
- *   predict.c    rows and masks                    whole_loss.c the loss of a whole split
- *   classes.c    how many there are, and names     vision.c     the table that ties all together
+ *   predict.c    rows and masks                    classes.c    how many there are, and names
+ *   vision.c     the tables that tie all together
  */
 #ifndef GR_RECIPE_VISION_VISION_H
 #define GR_RECIPE_VISION_VISION_H
@@ -75,26 +75,14 @@ typedef struct gr_vision_criterion {
     gr_vision_term terms[GR_VISION_MAX_TERMS];
     int n_terms;
     int32_t ignore; /* this label does not count */
-    bool all_count; /* there is none such: classes of pictures */
 } gr_vision_criterion;
 
 gr_status gr_vision_criterion_read(gr_vision_criterion *c, const gr_settings *s,
                                    const gr_vision_model *m) GR_MUST_CHECK;
 void gr_vision_criterion_fini(gr_vision_criterion *c);
-/* target i32: [n], or [n, h, w] of a U-Net. */
-gr_value *gr_vision_criterion_build(const gr_vision_criterion *c, gr_graph *g, gr_value *logits,
-                                    gr_value *target);
-
-/* ---- whole_loss.c: the criterion of a whole split, from sums ---- */
-
-/* How many sums it is made of. */
-int gr_vision_n_sums(const gr_vision_criterion *c, int n_out);
-/* They themselves, of each sample: [n, n_sums] of f32. */
-gr_value *gr_vision_sums_build(const gr_vision_criterion *c, gr_graph *g, gr_value *logits,
+/* The terms of the loss; target i32: [n], or [n, h, w] of a U-Net. */
+void gr_vision_criterion_build(const gr_vision_criterion *c, gr_graph *g, gr_value *logits,
                                gr_value *target);
-/* The criterion, from the sums of all n_samples. */
-double gr_vision_whole_loss(const gr_vision_criterion *c, int n_out, double n_samples,
-                            const double *sums);
 
 /* ---- metrics.c ---- */
 
@@ -111,7 +99,6 @@ typedef struct gr_vision_metrics {
     int n, cap;
     int n_matrix;    /* rows of the confusion matrix, which comes first: at least 2 */
     bool has_scores; /* a U-Net gives out probabilities, too */
-    int64_t sums;    /* place of the loss's sums, behind all other counts */
     int64_t n_counts;
 } gr_vision_metrics;
 
@@ -121,7 +108,6 @@ gr_status gr_vision_metrics_read(gr_vision *v) GR_MUST_CHECK;
 void gr_vision_metrics_fini(gr_vision_metrics *m);
 void gr_vision_score(const void *user, const gr_eval *e, double *counts);
 void gr_vision_measure(const void *user, const double *counts, double *values);
-double gr_vision_loss_of(const void *user, const double *counts);
 /* The class that a row of logits says. */
 int32_t gr_vision_decide(const gr_vision *v, const float *row);
 
@@ -235,7 +221,7 @@ struct gr_vision {
     bool is_numbered; /* names of masks begin with the sample's number */
     gr_field feeds[3], outputs[3];
     int n_feeds, n_outputs;
-    int sums_at, score_at; /* among the outputs; -1: not there */
+    int score_at; /* among the outputs; -1: not there */
 };
 
 enum { GR_FEED_IMAGE, GR_FEED_TARGET, GR_FEED_SIZE };

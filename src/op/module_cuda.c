@@ -2,13 +2,14 @@
 #include "op/module.h"
 
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/lib_cublaslt.h"
+#include "backend/cuda/lib_cudnn.h"
+#include "backend/cuda/lib_nvrtc.h"
 #include "comm/ipc/ipc.h"
 #include "comm/nccl/nccl.h"
 #include "op/module_cuda.h"
 
-#include <cublasLt.h>
-#include <cuda_runtime.h>
-#include <nvrtc.h>
+#include <cuda_runtime_api.h>
 
 static const gr_kernel_set kernels[] = {
 #define X(name) { #name, gr_##name##_cuda },
@@ -31,35 +32,65 @@ static void three_parts(gr_text *out, const char *name, int version, int unit)
                  version % unit);
 }
 
+static void absent(gr_text *out, const char *name, const char *then)
+{
+    gr_text_addf(out, "  %-14s absent: %s\n", name, then);
+}
+
+static void add_libraries(gr_text *out)
+{
+    const gr_cublaslt *lt;
+    const gr_nvrtc *rtc;
+    int major = 0, minor = 0;
+
+    if (gr_cublaslt_load(&lt) == GR_OK)
+        three_parts(out, "cuBLASLt", (int)lt->GetVersion(), 100);
+    else
+        absent(out, "cuBLASLt", "our own kernels serve");
+    if (gr_nvrtc_load(&rtc) == GR_OK && rtc->Version(&major, &minor) == NVRTC_SUCCESS)
+        gr_text_addf(out, "  %-14s %d.%d\n", "NVRTC", major, minor);
+    else
+        absent(out, "NVRTC", "needed for training on a GPU");
+#if GR_HAVE_CUDNN
+    const gr_cudnn *dnn;
+
+    if (gr_cudnn_load(&dnn) == GR_OK) {
+        three_parts(out, "cuDNN", (int)dnn->GetVersion(), 100);
+        return;
+    }
+#endif
+    absent(out, "cuDNN", "our own kernels serve");
+}
+
 static void versions(gr_text *out)
 {
-    int runtime = 0, driver = 0, major = 0, minor = 0;
+    int runtime = 0, driver = 0;
 
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
-    nvrtcVersion(&major, &minor);
     gr_text_addf(out, "  %-14s %d.%d\n", "CUDA runtime", runtime / 1000, runtime % 1000 / 10);
     if (driver > 0)
         gr_text_addf(out, "  %-14s for CUDA %d.%d\n", "GPU driver", driver / 1000,
                      driver % 1000 / 10);
     else
-        gr_text_addf(out, "  %-14s absent: training is on the CPU\n", "GPU driver");
-    three_parts(out, "cuBLASLt", (int)cublasLtGetVersion(), 100);
-    gr_text_addf(out, "  %-14s %d.%d\n", "NVRTC", major, minor);
+        absent(out, "GPU driver", "training is on the CPU");
+    add_libraries(out);
 #if GR_HAVE_NCCL
     if (gr_nccl_version() > 0) {
         three_parts(out, "NCCL", gr_nccl_version(), 100);
         return;
     }
 #endif
-    gr_text_addf(out, "  %-14s absent: GPUs of one host exchange by ipc\n", "NCCL");
+    absent(out, "NCCL", "GPUs of one host exchange by ipc");
 }
 
 static const gr_module module = {
     GR_MODULE_ABI, "cuda", &gr_backend_cuda, kernels, groups, versions
 };
 
-extern "C" GR_API const gr_module *gr_module_get(void)
+GR_API const gr_module *gr_module_get(void);
+
+GR_API const gr_module *gr_module_get(void)
 {
     return &module;
 }
