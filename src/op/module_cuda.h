@@ -22,6 +22,8 @@ extern "C" {
     X(softmax_xent)        \
     X(softmax_xent_grad)   \
     X(accumulate)          \
+    X(attention)           \
+    X(attention_grad)      \
     X(vote)                \
     X(verdict)             \
     X(grad_control)        \

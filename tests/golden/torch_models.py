@@ -470,16 +470,27 @@ class Encoder(nn.Module):
 # ---- protein side chains ----
 
 class MessageLayer(nn.Module):
-    """One message per edge, from source to destination; destinations add up what they get."""
+    """One message per edge, from source to destination; destinations add up what they get. With
+    `turned` the same in another order of sums: that over the edges comes before the last product."""
+    turned = False
 
     def __init__(self, d, edge):
         super().__init__()
         self.msg_mlp = nn.Sequential(nn.Linear(d + edge, d), nn.LayerNorm(d), nn.ReLU(), nn.Dropout(0.0), nn.Linear(d, d))
         self.update_mlp = nn.Sequential(nn.Linear(2 * d, d), nn.LayerNorm(d), nn.ReLU(), nn.Dropout(0.0), nn.Linear(d, d))
 
-    def forward(self, h, src, dst, e):
+    def messages(self, h, src, dst, e):
         m = self.msg_mlp(torch.cat([h[src], e], -1))
-        sums = torch.zeros_like(h).index_add_(0, dst, m)
+        return torch.zeros_like(h).index_add_(0, dst, m)
+
+    def turned_messages(self, h, src, dst, e):
+        first, last, d = self.msg_mlp[0], self.msg_mlp[-1], h.shape[1]
+        m = (h @ first.weight[:, :d].T + first.bias)[src] + e @ first.weight[:, d:].T
+        m = torch.zeros_like(h).index_add_(0, dst.flip(0), self.msg_mlp[1:-1](m).flip(0))
+        return m @ last.weight.T + dst.bincount(minlength=len(h))[:, None] * last.bias
+
+    def forward(self, h, src, dst, e):
+        sums = (self.turned_messages if self.turned else self.messages)(h, src, dst, e)
         return self.update_mlp(torch.cat([h, sums], -1))
 
 

@@ -10,8 +10,9 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,  &driver_matmul, &driver_reduce,   &driver_shape, &driver_gather,
-    &driver_xent, &driver_update, &driver_epilogue, &driver_vote,  &driver_conv,
+    &driver_map,    &driver_matmul, &driver_reduce,    &driver_shape,
+    &driver_gather, &driver_xent,   &driver_update,    &driver_epilogue,
+    &driver_vote,   &driver_conv,   &driver_attention,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
@@ -53,8 +54,6 @@ static const char *const cpu_only[] = {
     "channel_map",
     "assign",
     "hold",
-    "attention",
-    "attention_grad",
     "rotary",
     "many_updates",
     /* sync batch norm, global losses, 16-bit wires, cut-up and common state */

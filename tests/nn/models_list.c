@@ -189,15 +189,15 @@ static const gr_protein protein_small = { .width = 64, .layers = 2, .heads = 2 }
               REAL("pairs", 1, b, n, n, 19) },                         \
             9                                                          \
     }
-#define PROTEIN(b, l, n, config, n_params)                      \
-    {                                                           \
-        "protein", trace_protein, &config, n_params, 1, 0x1p-9, \
-            { REAL("coords", 8, b, l, 4, 3),                    \
-              { "mask", MODEL_LENGTH, 4, 0, DIMS(b, l) },       \
-              LABEL("ids", 16, b, n),                           \
-              LABEL("frag", 16, b, n),                          \
-              LABEL("tors", 72, b, n) },                        \
-            5                                                   \
+#define PROTEIN(b, l, n, config, n_params)                        \
+    {                                                             \
+        "protein", trace_protein, &config, n_params, 0.1, 0x1p-9, \
+            { REAL("coords", 8, b, l, 4, 3),                      \
+              { "mask", MODEL_LENGTH, 4, 0, DIMS(b, l) },         \
+              LABEL("ids", 16, b, n),                             \
+              LABEL("frag", 16, b, n),                            \
+              LABEL("tors", 72, b, n) },                          \
+            5                                                     \
     }
 
 const model models_small[] = {

@@ -50,7 +50,7 @@ typedef struct gr_attention_dims {
     int mask, bias;              /* which sources; -1: none */
 } gr_attention_dims;
 
-void gr_attention_get_dims(const gr_node *n, gr_attention_dims *d);
+GR_API void gr_attention_get_dims(const gr_node *n, gr_attention_dims *d);
 
 extern const gr_op gr_op_attention, gr_op_attention_grad;
 extern const gr_kernel gr_attention_cpu[], gr_attention_grad_cpu[];

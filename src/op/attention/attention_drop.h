@@ -20,6 +20,7 @@
 
 typedef struct gr_attention_drop {
     gr_draw draw;
+    bool is_batch;      /* the batch dimension is one of samples */
     uint64_t sample;    /* place of the first one here */
     int64_t per_sample; /* entries of the batch dimension */
     int64_t heads, nq;
@@ -35,10 +36,11 @@ typedef struct gr_attention_stream {
     uint32_t rest[3];          /* of the counter */
 } gr_attention_stream;
 
-static inline gr_attention_drop gr_attention_drop_of(const gr_launch *l)
+/* All but what the step's scalars say. */
+static inline gr_attention_drop gr_attention_drop_plan(const gr_node *n)
 {
-    const gr_attention_attr *at = (const gr_attention_attr *)l->node->attr;
-    const gr_shape *q = &l->node->src[0]->shape, *k = &l->node->src[1]->shape;
+    const gr_attention_attr *at = (const gr_attention_attr *)n->attr;
+    const gr_shape *q = &n->src[0]->shape, *k = &n->src[1]->shape;
     gr_attention_drop d;
 
     memset(&d, 0, sizeof(d));
@@ -46,9 +48,9 @@ static inline gr_attention_drop gr_attention_drop_of(const gr_launch *l)
     d.per_sample = 1;
     if (!(at->dropout > 0))
         return d;
-    d.draw = gr_draw_of(l->scalars, at->stream);
-    d.sample = at->n_samples > 0 ? l->scalars->sample : 0;
-    d.per_sample = at->n_samples > 0 ? q->dim[0] / at->n_samples : q->dim[0];
+    d.draw.stream = at->stream;
+    d.is_batch = at->n_samples > 0;
+    d.per_sample = d.is_batch ? q->dim[0] / at->n_samples : q->dim[0];
     d.per_sample = d.per_sample > 0 ? d.per_sample : 1;
     d.heads = at->heads;
     d.nq = q->dim[1];
@@ -56,6 +58,23 @@ static inline gr_attention_drop gr_attention_drop_of(const gr_launch *l)
     d.threshold = (uint32_t)(at->dropout * 65536 + 0.5);
     d.threshold = d.threshold > 65535 ? 65535 : d.threshold;
     d.keep = 65536.0 / (65536 - d.threshold);
+    return d;
+}
+
+/* The rest. On a GPU to be called by the kernel: the scalars lie in device memory. */
+GR_BOTH void gr_attention_drop_bind(gr_attention_drop *d, const gr_scalars *s)
+{
+    if (d->threshold == 0)
+        return;
+    d->draw = gr_draw_of(s, d->draw.stream);
+    d->sample = d->is_batch ? s->sample : 0;
+}
+
+static inline gr_attention_drop gr_attention_drop_of(const gr_launch *l)
+{
+    gr_attention_drop d = gr_attention_drop_plan(l->node);
+
+    gr_attention_drop_bind(&d, l->scalars);
     return d;
 }
 
