@@ -32,8 +32,10 @@ typedef struct gr_recipe_config {
     int64_t n_train, n_valid;           /* samples; 0 leaves the choice to the recipe */
     const struct gr_settings *settings; /* values of the recipe's keys (gradus/settings.h);
                                            they live as long as the recipe's user data */
-    const char *input; /* GR_TASK_PREDICT: the file or folder that the user named; NULL: the
-                          recipe's own choice. Lives as long, too */
+    const char *input;        /* GR_TASK_PREDICT: the file or folder that the user named; NULL: the
+                                 recipe's own choice. Lives as long, too */
+    const gr_snapshot *state; /* what save() gave to the checkpoint that is gone on from, or used;
+                                 NULL: none. Until open() returns */
 } gr_recipe_config;
 
 /* One tensor of one sample. The trainer puts the batch dimension in front. */
@@ -147,10 +149,44 @@ typedef struct gr_recipe_alias {
 
 /* ---- data ---- */
 
+/* A cache that is built before open(), in parts that all ranks share out among them. */
+typedef struct gr_prepared {
+    const char *folder;       /* made if need be */
+    const char *const *names; /* of the parts' files in it; may lead into folders that are there */
+    int64_t n_parts;
+    int64_t n_last; /* of them, at the end: those that are built once all others are there, such as
+                       an index of them */
+} gr_prepared;
+
+/*
+ * A part is built once, by one rank, and the others wait for it as long as it takes. build() writes
+ * a file under a name that it is given, which is renamed when it is whole: a process that is killed
+ * leaves no half part, and the next run goes on with those that are there. Ranks of hosts that
+ * share the folder share the work; a host with a folder of its own builds all of it there, once.
+ */
+typedef struct gr_preparation {
+    /* What there is to build; equal on every rank. The caller ends *job with end() after GR_OK. */
+    gr_status (*begin)(void **job, const gr_recipe_config *config, gr_prepared *out);
+    void (*end)(void *job);
+    /* Writes part `part` to `path`. On a thread of the trainer's, one part at a time in a process.
+     */
+    gr_status (*build)(void *job, int64_t part, const char *path);
+    /* Whether the part that is there will do: of this version, from an unchanged source. The same
+     * thread. NULL: it will. */
+    bool (*is_current)(const void *job, int64_t part, const char *path);
+} gr_preparation;
+
 typedef struct gr_recipe_data {
     /* Equal configs give equal data on every rank. The caller owns *user. */
     gr_status (*open)(void **user, const gr_recipe_config *config);
     void (*close)(void *user); /* accepts NULL */
+
+    /* What checkpoints keep of the data, as tensors and texts: what open() has made of the training
+     * data and test and prediction need, too (means, a list of words). Called once, after open() of
+     * a training; must be equal on every rank. open() is handed it back. NULL: nothing. */
+    gr_status (*save)(const void *user, gr_snapshot *into);
+    const gr_preparation *preparation; /* before open(); NULL: none */
+
     gr_status (*describe)(const void *user, gr_recipe_view *out);
     int64_t (*size)(const void *user, gr_split split); /* 0: there are none */
 

@@ -91,6 +91,13 @@ static gr_status take_texts(const gr_snapshot *snap, gr_snapshot *out)
         if (text)
             GR_TRY(gr_snapshot_set(out, kept[i], text));
     }
+    for (int i = 0; i < gr_snapshot_n_texts(snap); i++) {
+        const char *key, *text;
+
+        gr_snapshot_text_at(snap, i, &key, &text);
+        if (begins_with(key, GR_SNAPSHOT_ASIDE))
+            GR_TRY(gr_snapshot_set(out, key, text));
+    }
     return GR_OK;
 }
 

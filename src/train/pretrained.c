@@ -144,7 +144,8 @@ void gr_pretrained_fini(gr_pretrained *p)
 /* Of the state, what a file of weights can hold. */
 static bool is_model(const gr_named *t)
 {
-    return !begins(t->name, "optimizer.") && !begins(t->name, GR_VAR_EMA);
+    return !begins(t->name, "optimizer.") && !begins(t->name, GR_VAR_EMA) &&
+           !begins(t->name, GR_SNAPSHOT_ASIDE);
 }
 
 /* Averages begin as the parameter does. */
