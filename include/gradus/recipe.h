@@ -147,6 +147,49 @@ typedef struct gr_recipe_alias {
     const char *none;  /* the value that says that nothing is given: "None"; NULL: no such */
 } gr_recipe_alias;
 
+/* ---- commands ---- */
+
+/* What a command is handed. Words without flags come in their order. */
+typedef struct gr_recipe_call {
+    const struct gr_settings *settings; /* of the command's own keys */
+    const char *const *words;
+    int n_words;
+    void *out; /* for gr_say() */
+} gr_recipe_call;
+
+/* A command of the recipe's beside train and test: `gradus sample-data seg DIR`. One process. */
+typedef struct gr_recipe_command {
+    const char *name, *help; /* "sample-data"; one line */
+    const struct gr_key *keys;
+    int n_keys;
+    const char *words; /* "DIR", as help and errors have it; NULL: none */
+    int n_words;       /* all must be there */
+    gr_status (*run)(const gr_recipe_call *call);
+} gr_recipe_command;
+
+/* A line for people. */
+GR_API void gr_say(const gr_recipe_call *call, const char *fmt, ...) GR_PRINTF(2, 3);
+
+/* ---- files of another project ---- */
+
+/* Names of tensors: those in the dictionary `key` that begin with `name` begin with `here`, here.
+ * The first rule that is for a name counts; what none is for is left out. Prefixes that wrappers
+ * put there ("module.") are passed over. Shapes may differ in dimensions of 1. */
+typedef struct gr_foreign_rule {
+    const char *key;  /* "encoder_state_dict"; NULL: at the top of the file */
+    const char *name; /* "net."; "": any */
+    const char *here; /* "encoder."; NULL: left out */
+    int ones;         /* dimensions of 1 that are put after the others when one is written */
+} gr_foreign_rule;
+
+/* A layout. Files that have all dictionaries of rules that take something are read by it, as
+ * weights to begin with or to use; `gradus export --layout NAME` writes it. */
+typedef struct gr_foreign {
+    const char *name; /* "original" */
+    const gr_foreign_rule *rules;
+    int n_rules;
+} gr_foreign;
+
 /* ---- data ---- */
 
 /* A cache that is built before open(), in parts that all ranks share out among them. */
@@ -252,6 +295,10 @@ typedef struct gr_recipe {
     int n_presets;
     const gr_recipe_alias *aliases; /* NULL: none */
     int n_aliases;
+    const gr_recipe_command *commands; /* NULL: none */
+    int n_commands;
+    const gr_foreign *foreign; /* NULL: none but this program's own */
+    int n_foreign;
     const gr_recipe_data *data;
     const gr_recipe_model *model;
     const gr_recipe_evaluation *evaluation;

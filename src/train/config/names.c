@@ -182,7 +182,7 @@ static const char *same_end(const gr_settings *s, const char *name)
     return n_here == 1 ? here : n_any == 1 ? any : NULL;
 }
 
-static gr_status fail_unknown(const gr_origin *from, const char *near)
+static gr_status fail_unknown(const gr_settings *s, const gr_origin *from, const char *near)
 {
     const char *what = from->kind == GR_FROM_FLAG ? "flag" : "key";
     const char *dashes = from->kind == GR_FROM_FLAG ? "--" : "";
@@ -190,6 +190,9 @@ static gr_status fail_unknown(const gr_origin *from, const char *near)
     if (from->kind == GR_FROM_FLAG && near)
         return gr_fail(GR_ERR_ARG, "unknown flag '%s'; did you mean '%s%s'?", from->name, dashes,
                        near);
+    if (from->kind == GR_FROM_FLAG && s->listed_by)
+        return gr_fail(GR_ERR_ARG, "unknown flag '%s'; 'gradus %s --help' lists all", from->name,
+                       s->listed_by);
     if (from->kind == GR_FROM_FLAG)
         return gr_fail(GR_ERR_ARG, "unknown flag '%s'; 'gradus help keys' lists all", from->name);
     if (near)
@@ -238,7 +241,7 @@ gr_status gr_settings_unknown(const gr_settings *s, const gr_origin *from, const
     if (st == GR_OK) {
         const char *near = same_end(s, name);
 
-        st = fail_unknown(from, near ? near : gr_nearest(name, (const char *const *)names));
+        st = fail_unknown(s, from, near ? near : gr_nearest(name, (const char *const *)names));
     }
     gr_arena_destroy(a);
     return st;

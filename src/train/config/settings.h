@@ -106,6 +106,7 @@ struct gr_settings {
     const struct gr_recipe *recipe; /* whose presets and names they are; NULL: none */
     int task;                       /* gr_task: with which of the recipe's names */
     int n_ranks;                    /* for presets; 0: not known yet, which is one */
+    const char *listed_by;          /* the command whose --help has all names; NULL: help keys */
     bool is_lenient;                /* names that are not known are passed over */
     bool is_own;                    /* the checkpoint that is gone on from is of one's own run */
     bool is_foreign;                /* the file that is read is the record of somebody else's */
