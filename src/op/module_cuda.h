@@ -22,8 +22,14 @@ extern "C" {
     X(softmax_xent)        \
     X(softmax_xent_grad)   \
     X(accumulate)          \
-    X(attention)           \
-    X(attention_grad)      \
+    X(softmax)             \
+    X(softmax_grad)        \
+    X(log_softmax)         \
+    X(log_softmax_grad)    \
+    X(logsumexp)           \
+    X(swiglu)              \
+    X(swiglu_grad)         \
+    X(rotary)              \
     X(vote)                \
     X(verdict)             \
     X(grad_control)        \
@@ -68,6 +74,8 @@ extern "C" {
     X(max_pool)            \
     X(max_pool_grad)       \
     X(resample)            \
+    X(attention)           \
+    X(attention_grad)      \
     X(share_stats)         \
     X(sync_stats)          \
     X(share_sums)          \

@@ -27,7 +27,10 @@ static const driver_family *const families[] = {
     &driver_random,
     &driver_reduce,
     &driver_resample,
+    &driver_rotary,
     &driver_shape,
+    &driver_softmax,
+    &driver_swiglu,
     &driver_update,
     &driver_vote,
     &driver_xent,
@@ -36,26 +39,9 @@ static const driver_family *const families[] = {
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
 static const char *const cpu_only[] = {
-    "swiglu",
-    "swiglu_grad",
-    "softmax",
-    "softmax_grad",
-    "log_softmax",
-    "log_softmax_grad",
-    "logsumexp",
-    "rotary",
-    /* sync batch norm, global losses, 16-bit wires, cut-up and common state */
-    "reduce_scatter_start",
-    "reduce_scatter_finish",
-    "allgather_start",
-    "allgather_finish",
-    "meet_start",
-    "meet_finish",
-    "shard_keep",
-    "shard_give",
-    "shard_take",
-    "shard_squares",
-    "shard_control",
+    "reduce_scatter_start", "reduce_scatter_finish", "allgather_start", "allgather_finish",
+    "meet_start",           "meet_finish",           "shard_keep",      "shard_give",
+    "shard_take",           "shard_squares",         "shard_control",
 };
 
 static bool is_cpu_only(const char *op)
