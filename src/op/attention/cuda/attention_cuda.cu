@@ -83,7 +83,7 @@ static __device__ __forceinline__ void put_results(const running<C, N> &w,
 
 /* Grid (tiles of queries of all heads, stretches of 16 N columns). */
 template <class T, int N>
-static __global__ void __launch_bounds__(GR_ATTENTION_THREADS)
+static __global__ void __launch_bounds__(GR_FMA_THREADS)
     attend(const __grid_constant__ gr_attention_args p)
 {
     typedef typename gr_compute<T>::type C;
@@ -108,7 +108,7 @@ static __global__ void __launch_bounds__(GR_ATTENTION_THREADS)
         soften(w, s);
         __syncthreads(); /* the pairs of the last tile have been read */
         if (drop.threshold > 0) {
-            gr_attention_draw(&room->bits, drop, at, at.first, k);
+            gr_attention_draw<GR_ATTENTION_TILE>(&room->bits, drop, at, at.first, k);
             __syncthreads();
         }
         for (int i = 0; i < 4; i++)
@@ -129,8 +129,8 @@ template <class T, int N> static gr_status launch(const gr_attention_args &p, cu
 {
     typedef typename gr_compute<T>::type C;
     const int64_t n_parts = gr_ceil_div(p.d.d, 16 * N);
-    gr_cuda_grid grid = gr_cuda_grid_of(p.d.b * p.d.hq * p.n_tiles, n_parts > 0 ? n_parts : 1,
-                                        GR_ATTENTION_THREADS);
+    gr_cuda_grid grid =
+        gr_cuda_grid_of(p.d.b * p.d.hq * p.n_tiles, n_parts > 0 ? n_parts : 1, GR_FMA_THREADS);
 
     grid.shared_bytes = sizeof(gr_fma_room<C>);
     return gr_cuda_launch("attention launch", grid, s, attend<T, N>, p);
@@ -143,7 +143,7 @@ template <class T> static gr_status launch_for(const gr_attention_args &p, cudaS
     return p.d.d <= most / 2 ? launch<T, most / 32>(p, s) : launch<T, most / 16>(p, s);
 }
 
-static gr_status run_tiles(const gr_launch *l)
+gr_status gr_attention_fma_run(const gr_launch *l)
 {
     gr_attention_args p = gr_attention_args_of(l);
 
@@ -155,13 +155,25 @@ static gr_status run_tiles(const gr_launch *l)
 
 const gr_kernel gr_attention_cuda[] = {
     {
+        .name = "mma",
+        .reject = gr_attention_mma_reject,
+        .takes = NULL,
+        .variants = NULL,
+        .prepare = NULL,
+        .workspace = NULL,
+        .run = gr_attention_mma_run,
+        .release = NULL,
+        .no_capture = false,
+        .in_place = false,
+    },
+    {
         .name = "tiles",
         .reject = NULL,
         .takes = NULL,
         .variants = NULL,
         .prepare = NULL,
         .workspace = NULL,
-        .run = run_tiles,
+        .run = gr_attention_fma_run,
         .release = NULL,
         .no_capture = false,
         .in_place = false,

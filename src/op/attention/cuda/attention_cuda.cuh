@@ -10,8 +10,7 @@
 #include "backend/cuda/types.cuh"
 #include "op/attention/attention_drop.h"
 
-#define GR_ATTENTION_TILE    64 /* queries or keys */
-#define GR_ATTENTION_THREADS 256
+#define GR_ATTENTION_TILE 64 /* queries or keys */
 
 typedef struct gr_attention_args {
     gr_attention_dims d;
@@ -51,6 +50,51 @@ static inline gr_attention_args gr_attention_args_of(const gr_launch *l)
     p.scale = at->scale;
     p.causal = at->causal;
     return p;
+}
+
+static inline gr_attention_args gr_attention_grad_args_of(const gr_launch *l)
+{
+    const gr_node *n = l->node;
+    const gr_attention_attr *at = (const gr_attention_attr *)n->attr;
+    const int to_k = at->packing == GR_ATTENTION_QKV ? 0 : 1;
+    gr_attention_args p = gr_attention_args_of(l);
+
+    p.o = l->src[3];
+    p.o_type = n->src[3]->dtype;
+    p.lse = l->src[GR_ATTENTION_LSE];
+    p.d_o = l->src[5];
+    p.d_o_type = n->src[5]->dtype;
+    p.delta = l->work;
+    p.dq = l->out[0];
+    p.dk = l->out[to_k];
+    p.dv = l->out[at->packing == GR_ATTENTION_SEPARATE ? 2 : to_k];
+    p.dbias = n->out[3].space == GR_SPACE_NONE ? NULL : l->out[3];
+    return p;
+}
+
+/* The kernels that take everything. */
+gr_status gr_attention_fma_run(const gr_launch *l) GR_MUST_CHECK;
+gr_status gr_attention_fma_grad_run(const gr_launch *l) GR_MUST_CHECK;
+/* The last part of it: dbias, from delta. */
+gr_status gr_attention_fma_grad_bias(const gr_attention_args &p, gr_dtype type,
+                                     cudaStream_t s) GR_MUST_CHECK;
+
+/* Those on tensor cores. */
+gr_status gr_attention_mma_run(const gr_launch *l) GR_MUST_CHECK;
+gr_status gr_attention_mma_grad_run(const gr_launch *l) GR_MUST_CHECK;
+
+/* Of either operator; the gradient's other sources are looked at by itself. */
+static inline const char *gr_attention_mma_reject(const gr_node *n)
+{
+    const gr_attention_attr *at = (const gr_attention_attr *)n->attr;
+    const gr_dtype t = n->src[0]->dtype;
+    const int64_t d = n->src[0]->shape.dim[3];
+
+    if (t != GR_BF16 && t != GR_F16)
+        return "takes bf16 and f16";
+    if (at->dtype != t)
+        return "takes results of its inputs' type";
+    return d > 0 && d <= 128 && d % 8 == 0 ? NULL : "takes head sizes of 8, 16 .. 128";
 }
 
 /* A tile of one sample and head. */
@@ -140,18 +184,23 @@ static __device__ __forceinline__ uint32_t gr_attention_kept8(const gr_attention
 }
 
 /* The dropout of a tile of pairs, in shared memory: one byte for 8 keys. */
-typedef struct gr_attention_bits {
+typedef struct __align__(16) gr_attention_bits
+{
     uint8_t of[GR_ATTENTION_TILE][GR_ATTENTION_TILE / 8];
-} gr_attention_bits;
+}
+gr_attention_bits;
 
-/* `drop` is bound; q and k are where the tile begins. To be followed by __syncthreads(). */
-static __device__ void gr_attention_draw(gr_attention_bits *bits, const gr_attention_drop &drop,
-                                         const gr_attention_spot &s, int64_t q, int64_t k)
+/* `drop` is bound; q and k are where the tile begins; of ROWS queries. To be followed by
+ * __syncthreads(). */
+template <int ROWS>
+static __device__ __forceinline__ void
+gr_attention_draw(gr_attention_bits *bits, const gr_attention_drop &drop,
+                  const gr_attention_spot &s, int64_t q, int64_t k)
 {
     const int per_row = GR_ATTENTION_TILE / 8;
     gr_attention_stream st = gr_attention_stream_of(&drop, s.b, s.h);
 
-    for (int i = threadIdx.x; i < GR_ATTENTION_TILE * per_row; i += GR_ATTENTION_THREADS)
+    for (int i = threadIdx.x; i < ROWS * per_row; i += blockDim.x)
         bits->of[i / per_row][i % per_row] =
             (uint8_t)gr_attention_kept8(drop, st, q + i / per_row, k / 8 + i % per_row);
 }

@@ -13,6 +13,8 @@
 #include "backend/cuda/pack.cuh"
 #include "op/attention/cuda/attention_cuda.cuh"
 
+#define GR_FMA_THREADS 256
+
 /* Sizes for the type C that is computed in. */
 template <class C> struct gr_fma {
     static const int lanes = 16 / (int)sizeof(C);
@@ -49,7 +51,7 @@ static __device__ __forceinline__ void gr_fma_fill(C *dst, int ld, const gr_fma_
                                                    int64_t c0)
 {
 #pragma unroll 8
-    for (int i = threadIdx.x; i < N_ROWS * N_COLS; i += GR_ATTENTION_THREADS) {
+    for (int i = threadIdx.x; i < N_ROWS * N_COLS; i += GR_FMA_THREADS) {
         int r = i / N_COLS, c = i % N_COLS;
         bool is_in = r0 + r < x.n && c0 + c < x.d && (!x.mask || x.mask[r0 + r]);
         int64_t from = x.at + (r0 + r) * x.step + c0 + c;

@@ -124,7 +124,7 @@ static __device__ __forceinline__ void compute_pairs(pair_grads<C> &w, gr_fma_ro
         gr_attention_spot at = { s.b, s.h, s.q };
 
         __syncthreads();
-        gr_attention_draw(&room->bits, drop, at, s.q, s.k);
+        gr_attention_draw<TILE>(&room->bits, drop, at, s.q, s.k);
         __syncthreads();
     }
     finish_pairs<BY_KEYS>(w, p, s, drop, &room->bits);
@@ -144,7 +144,7 @@ static __device__ __forceinline__ void put_pairs(gr_fma_room<C> *room, const C (
 
 /* Grid (tiles of queries of all heads, stretches of 16 N columns). */
 template <class T, int N>
-static __global__ void __launch_bounds__(GR_ATTENTION_THREADS)
+static __global__ void __launch_bounds__(GR_FMA_THREADS)
     grad_q(const __grid_constant__ gr_attention_args p)
 {
     typedef typename gr_compute<T>::type C;
@@ -198,7 +198,7 @@ static __device__ __forceinline__ void put_keys(const gr_attention_args &p, cons
 
 /* Grid (tiles of keys of all key heads, stretches of 16 N columns). */
 template <class T, int N>
-static __global__ void __launch_bounds__(GR_ATTENTION_THREADS)
+static __global__ void __launch_bounds__(GR_FMA_THREADS)
     grad_kv(const __grid_constant__ gr_attention_args p)
 {
     typedef typename gr_compute<T>::type C;
@@ -285,7 +285,7 @@ static __device__ __forceinline__ void add_head(C (&sum)[4][4], gr_fma_room<C> *
 
 /* Grid of the tiles of the bias. */
 template <class T>
-static __global__ void __launch_bounds__(GR_ATTENTION_THREADS)
+static __global__ void __launch_bounds__(GR_FMA_THREADS)
     grad_bias(const __grid_constant__ gr_attention_args p)
 {
     typedef typename gr_compute<T>::type C;
@@ -311,7 +311,7 @@ static __global__ void __launch_bounds__(GR_ATTENTION_THREADS)
         }
     put_pairs(room, sum);
     fold_tile(p, room->pairs);
-    for (int i = threadIdx.x; i < TILE * TILE; i += GR_ATTENTION_THREADS) {
+    for (int i = threadIdx.x; i < TILE * TILE; i += GR_FMA_THREADS) {
         int64_t q = at_q * TILE + i / TILE, k = at_k * TILE + i % TILE;
 
         if (q < p.d.bias_dim[2] && k < p.d.bias_dim[3])
@@ -329,12 +329,22 @@ template <class T, int N> static gr_status launch_columns(gr_attention_args p, c
     gr_cuda_grid grid;
 
     p.n_tiles = gr_ceil_div(p.d.nq, TILE);
-    grid = gr_cuda_grid_of(p.d.b * p.d.hq * p.n_tiles, n_parts, GR_ATTENTION_THREADS);
+    grid = gr_cuda_grid_of(p.d.b * p.d.hq * p.n_tiles, n_parts, GR_FMA_THREADS);
     grid.shared_bytes = sizeof(gr_fma_room<C>);
     GR_TRY(gr_cuda_launch("attention_grad launch of dq", grid, s, grad_q<T, N>, p));
     p.n_tiles = gr_ceil_div(p.d.nk, TILE);
     grid.x = p.d.b * p.d.hkv * p.n_tiles;
     return gr_cuda_launch("attention_grad launch of dk, dv", grid, s, grad_kv<T, N>, p);
+}
+
+template <class T> static gr_status launch_bias(const gr_attention_args &p, cudaStream_t s)
+{
+    gr_cuda_grid grid =
+        gr_cuda_grid_of(p.d.bias_dim[0] * p.d.bias_dim[1] * bias_tiles(p.d, 2) * bias_tiles(p.d, 3),
+                        1, GR_FMA_THREADS);
+
+    grid.shared_bytes = sizeof(gr_fma_room<typename gr_compute<T>::type>);
+    return gr_cuda_launch("attention_grad launch of dbias", grid, s, grad_bias<T>, p);
 }
 
 template <class T> static gr_status launch(const gr_attention_args &p, cudaStream_t s)
@@ -350,33 +360,19 @@ template <class T> static gr_status launch(const gr_attention_args &p, cudaStrea
         GR_TRY((launch_columns<T, most / 32>(p, s)));
     else
         GR_TRY((launch_columns<T, most / 16>(p, s)));
-    if (!p.dbias)
-        return GR_OK;
-    grid =
-        gr_cuda_grid_of(p.d.bias_dim[0] * p.d.bias_dim[1] * bias_tiles(p.d, 2) * bias_tiles(p.d, 3),
-                        1, GR_ATTENTION_THREADS);
-    grid.shared_bytes = sizeof(gr_fma_room<C>);
-    return gr_cuda_launch("attention_grad launch of dbias", grid, s, grad_bias<T>, p);
+    return p.dbias ? launch_bias<T>(p, s) : GR_OK;
 }
 
-static gr_status run_tiles(const gr_launch *l)
+gr_status gr_attention_fma_grad_run(const gr_launch *l)
 {
-    const gr_node *n = l->node;
-    const gr_attention_attr *at = (const gr_attention_attr *)n->attr;
-    const int to_k = at->packing == GR_ATTENTION_QKV ? 0 : 1;
-    gr_attention_args p = gr_attention_args_of(l);
+    const gr_attention_args p = gr_attention_grad_args_of(l);
 
-    p.o = l->src[3];
-    p.o_type = n->src[3]->dtype;
-    p.lse = l->src[GR_ATTENTION_LSE];
-    p.d_o = l->src[5];
-    p.d_o_type = n->src[5]->dtype;
-    p.delta = l->work;
-    p.dq = l->out[0];
-    p.dk = l->out[to_k];
-    p.dv = l->out[at->packing == GR_ATTENTION_SEPARATE ? 2 : to_k];
-    p.dbias = n->out[3].space == GR_SPACE_NONE ? NULL : l->out[3];
-    GR_CUDA_FLOATS(n->src[0]->dtype, T, return launch<T>(p, gr_cuda_stream(l->stream)))
+    GR_CUDA_FLOATS(l->node->src[0]->dtype, T, return launch<T>(p, gr_cuda_stream(l->stream)))
+}
+
+gr_status gr_attention_fma_grad_bias(const gr_attention_args &p, gr_dtype type, cudaStream_t s)
+{
+    GR_CUDA_FLOATS(type, T, return launch_bias<T>(p, s))
 }
 
 static size_t tiles_workspace(const gr_node *n, const void *data)
@@ -387,7 +383,28 @@ static size_t tiles_workspace(const gr_node *n, const void *data)
     return (size_t)gr_shape_count(&lse->shape) * gr_dtype_bytes(lse->dtype);
 }
 
+static const char *mma_reject(const gr_node *n)
+{
+    const gr_dtype t = n->src[0]->dtype;
+
+    if (n->src[3]->dtype != t || n->src[5]->dtype != t)
+        return "takes o and its gradient in the type of q, k and v";
+    return gr_attention_mma_reject(n);
+}
+
 const gr_kernel gr_attention_grad_cuda[] = {
+    {
+        .name = "mma",
+        .reject = mma_reject,
+        .takes = NULL,
+        .variants = NULL,
+        .prepare = NULL,
+        .workspace = tiles_workspace,
+        .run = gr_attention_mma_grad_run,
+        .release = NULL,
+        .no_capture = false,
+        .in_place = false,
+    },
     {
         .name = "tiles",
         .reject = NULL,
@@ -395,7 +412,7 @@ const gr_kernel gr_attention_grad_cuda[] = {
         .variants = NULL,
         .prepare = NULL,
         .workspace = tiles_workspace,
-        .run = run_tiles,
+        .run = gr_attention_fma_grad_run,
         .release = NULL,
         .no_capture = false,
         .in_place = false,
