@@ -228,6 +228,20 @@ gr_status gr_trainer_describe(gr_trainer *t)
     return t->shapes ? GR_OK : GR_ERR_NOMEM;
 }
 
+static gr_status open_user(gr_trainer *t, gr_recipe_config *config)
+{
+    gr_snapshot *state = NULL;
+    gr_status st;
+
+    GR_TRY(gr_trainer_find_state(t, &state));
+    config->state = state;
+    st = gr_trainer_prepare(t, config);
+    if (st == GR_OK)
+        st = t->recipe->data->open(&t->user, config);
+    gr_snapshot_destroy(state);
+    return st == GR_OK ? gr_trainer_keep_state(t) : st;
+}
+
 gr_status gr_trainer_open_data(gr_trainer *t)
 {
     gr_recipe_config rc = { .task = t->task,
@@ -238,7 +252,7 @@ gr_status gr_trainer_open_data(gr_trainer *t)
                             .settings = t->o.settings };
 
     choose_workers(t);
-    GR_TRY(gr_wrap(t->recipe->data->open(&t->user, &rc), "recipe '%s'", t->recipe->name));
+    GR_TRY(gr_wrap(open_user(t, &rc), "recipe '%s'", t->recipe->name));
     GR_TRY(gr_trainer_describe(t));
     if (t->task == GR_TASK_TRAIN)
         GR_TRY(gr_wrap(keep_found(t), "recipe '%s'", t->recipe->name));

@@ -45,13 +45,26 @@ static void take_machine(gr_trainer *o, const gr_trainer *t)
     o->o.dump_after = NULL;
 }
 
+/* With what the checkpoint keeps for the recipe. */
+static gr_status open_user(gr_trainer *o, gr_recipe_config *config)
+{
+    gr_snapshot *state = NULL;
+    gr_status st;
+
+    GR_TRY(gr_trainer_find_state(o, &state));
+    config->state = state;
+    st = gr_wrap(o->recipe->data->open(&o->user, config), "recipe '%s'", o->recipe->name);
+    gr_snapshot_destroy(state);
+    return st;
+}
+
 static gr_status open_model(gr_trainer *o)
 {
     gr_recipe_config rc = { .task = GR_TASK_MODEL,
                             .seed = (uint64_t)o->o.seed,
                             .settings = o->o.settings };
 
-    GR_TRY(gr_wrap(o->recipe->data->open(&o->user, &rc), "recipe '%s'", o->recipe->name));
+    GR_TRY(open_user(o, &rc));
     GR_TRY(gr_trainer_describe(o));
     GR_TRY(gr_trainer_create_step(o));
     GR_TRY(gr_trainer_plan_small(o));

@@ -2,6 +2,7 @@
 #ifndef GR_TESTS_TRAIN_TOY_INSIDE_H
 #define GR_TESTS_TRAIN_TOY_INSIDE_H
 
+#include "train/toy_keep.h"
 #include "train/toy_recipe.h"
 
 enum { TOY_WIDTH = 12, TOY_CLASSES = 4 };
@@ -15,9 +16,10 @@ typedef struct toy {
     int64_t draws;     /* units of work: points that a sampler draws; 0: none */
     const char *judge; /* another checkpoint, which runs the sampler, too; or NULL */
     gr_runner *other;  /* of that */
+    toy_state state;
 } toy;
 
-/* ---- sampler.c: points [n, width] that go through the network's layers again and again, with
+/* ---- toy_sampler.c: points [n, width] that go through the network's layers again and again, with
  * noise by key ---- */
 
 gr_status toy_sample(gr_graph *g, void *user); /* the trace "sample" */
