@@ -22,8 +22,14 @@ extern "C" {
     X(softmax_xent)        \
     X(softmax_xent_grad)   \
     X(accumulate)          \
-    X(attention)           \
-    X(attention_grad)      \
+    X(softmax)             \
+    X(softmax_grad)        \
+    X(log_softmax)         \
+    X(log_softmax_grad)    \
+    X(logsumexp)           \
+    X(swiglu)              \
+    X(swiglu_grad)         \
+    X(rotary)              \
     X(vote)                \
     X(verdict)             \
     X(grad_control)        \
@@ -32,8 +38,48 @@ extern "C" {
     X(sgd)                 \
     X(adamw)               \
     X(ema)                 \
+    X(assign)              \
+    X(hold)                \
+    X(one_hot)             \
+    X(confusion)           \
+    X(concat)              \
+    X(split)               \
+    X(slice)               \
+    X(pad)                 \
+    X(flip)                \
+    X(random)              \
+    X(dropout)             \
+    X(many_updates)        \
+    X(accumulate_scaled)   \
+    X(arg_reduce)          \
+    X(arg_scatter)         \
+    X(cross)               \
+    X(constant)            \
+    X(take)                \
+    X(take_grad)           \
+    X(top_k)               \
+    X(knn)                 \
+    X(wire_pack)           \
+    X(wire_unpack)         \
+    X(share_counts)        \
+    X(sync_counts)         \
     X(allreduce_start)     \
-    X(allreduce_finish)
+    X(allreduce_finish)    \
+    X(batch_stats)         \
+    X(batch_norm_sums)     \
+    X(layer_norm)          \
+    X(layer_norm_grad)     \
+    X(rms_norm)            \
+    X(rms_norm_grad)       \
+    X(max_pool)            \
+    X(max_pool_grad)       \
+    X(resample)            \
+    X(attention)           \
+    X(attention_grad)      \
+    X(share_stats)         \
+    X(sync_stats)          \
+    X(share_sums)          \
+    X(sync_sums)
 
 #define X(name) extern const gr_kernel gr_##name##_cuda[];
 GR_CUDA_KERNELS(X)
