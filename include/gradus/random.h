@@ -51,6 +51,30 @@ GR_API gr_value *gr_random_int_at(const char *site, gr_graph *g, gr_dtype t, gr_
 #define gr_random_perm(g, dtype, shape) gr_random_perm_at(GR_HERE, g, dtype, shape)
 GR_API gr_value *gr_random_perm_at(const char *site, gr_graph *g, gr_dtype t, gr_shape shape);
 
+/*
+ * The same with a key for each sample, i64 [n], for what must not depend on where a sample stands
+ * in a batch and how many updates there were: pictures that are drawn from noise, masks that are
+ * filled in over many runs. Numbers depend on the seed, the place of the node and the key alone;
+ * another run of the same sample takes another key, as number * 1000 + run. The first dimension of
+ * `shape` is n or a multiple of it.
+ */
+#define gr_random_uniform_keyed(g, key, dtype, shape, from, to) \
+    gr_random_uniform_keyed_at(GR_HERE, g, key, dtype, shape, from, to)
+#define gr_random_normal_keyed(g, key, dtype, shape, mean, std) \
+    gr_random_normal_keyed_at(GR_HERE, g, key, dtype, shape, mean, std)
+#define gr_random_int_keyed(g, key, dtype, shape, from, to) \
+    gr_random_int_keyed_at(GR_HERE, g, key, dtype, shape, from, to)
+#define gr_random_perm_keyed(g, key, dtype, shape) \
+    gr_random_perm_keyed_at(GR_HERE, g, key, dtype, shape)
+GR_API gr_value *gr_random_uniform_keyed_at(const char *site, gr_graph *g, gr_value *key,
+                                            gr_dtype t, gr_shape shape, double from, double to);
+GR_API gr_value *gr_random_normal_keyed_at(const char *site, gr_graph *g, gr_value *key, gr_dtype t,
+                                           gr_shape shape, double mean, double std);
+GR_API gr_value *gr_random_int_keyed_at(const char *site, gr_graph *g, gr_value *key, gr_dtype t,
+                                        gr_shape shape, int64_t from, int64_t to);
+GR_API gr_value *gr_random_perm_keyed_at(const char *site, gr_graph *g, gr_value *key, gr_dtype t,
+                                         gr_shape shape);
+
 /* Elements become 0 with probability p (in [0, 1), taken to the nearest 1/65536), the others are
  * scaled by 1 / (1 - p). x itself in evaluation and for p = 0. No mask is kept: the backward
  * pass draws it again. */

@@ -65,6 +65,20 @@ typedef struct gr_found {
     const char *value; /* as a flag would write it: 3, or ["cat", "dog"] */
 } gr_found;
 
+/* One column of the table of predictions. */
+typedef enum gr_column_kind { GR_COLUMN_INT, GR_COLUMN_F64, GR_COLUMN_TEXT } gr_column_kind;
+typedef struct gr_column {
+    const char *name;
+    gr_column_kind kind;
+    int digits; /* F64: significant ones; 0: six */
+} gr_column;
+
+typedef union gr_cell {
+    int64_t i;
+    double f;         /* no number: nan in the CSV file, null in the other */
+    const char *text; /* NULL: empty, and null */
+} gr_cell;
+
 /* What the settings made of the recipe. Everything in it is the recipe's and lives as long
  * as its user data. */
 typedef struct gr_recipe_view {
@@ -80,11 +94,11 @@ typedef struct gr_recipe_view {
     int n_axes;
     const gr_metric_info *metrics; /* the first one judges unless the user names another */
     int n_metrics;
-    int64_t n_counts;           /* numbers that score() adds to */
-    const char *predict_header; /* first line of predictions.csv: "index,file,class"; NULL: no
-                                   such file */
-    const gr_found *found;      /* recorded with the settings of a run, so that its checkpoints can
-                                   be used where the training data are not; NULL: nothing */
+    int64_t n_counts;         /* numbers that score() adds to */
+    const gr_column *columns; /* of predictions.csv and predictions.jsonl; NULL: there are none */
+    int n_columns;
+    const gr_found *found; /* recorded with the settings of a run, so that its checkpoints can
+                              be used where the training data are not; NULL: nothing */
     int n_found;
     const char *faster_loading; /* what the user can do about it, for the advice when loading takes
                                    long: "make the pictures smaller"; NULL: nothing */
@@ -112,13 +126,20 @@ typedef struct gr_eval {
     const int64_t *padded; /* of each axis: the length that this batch is padded to */
 } gr_eval;
 
-/* Where predictions go. Rows reach predictions.csv in the order of their samples, however
- * many ranks there are; files lie beside it. One thread. */
-typedef struct gr_prediction gr_prediction;
-/* Adds the row of sample `index`, without the line's end. */
-GR_API gr_status gr_prediction_row(gr_prediction *p, int64_t index, const char *row) GR_MUST_CHECK;
-/* The folder for files of predictions; it exists. */
-GR_API const char *gr_prediction_folder(const gr_prediction *p);
+/*
+ * Where predictions go. What is handed over is put in the order of its units (samples, or whatever
+ * work is dealt to the ranks), however many ranks there are; that of one unit stays in the order in
+ * which it came. One thread.
+ */
+typedef struct gr_results gr_results;
+/* A row: a cell for each column of the view. A unit may have any number of them. */
+GR_API gr_status gr_results_row(gr_results *r, int64_t unit, const gr_cell *cells) GR_MUST_CHECK;
+/* A picture of 1 (grey), 3 or 4 channels, as samples/<name>.png; of a run that trains, for
+ * TensorBoard and W&B, too. It is copied. */
+GR_API gr_status gr_results_picture(gr_results *r, int64_t unit, const char *name,
+                                    const gr_image *image) GR_MUST_CHECK;
+/* The folder for files of the recipe's own; it exists. Each rank writes those of its units. */
+GR_API const char *gr_results_folder(const gr_results *r);
 
 /* Settings that suit the recipe; flags change them. */
 typedef struct gr_recipe_defaults {
@@ -186,7 +207,7 @@ typedef struct gr_recipe_evaluation {
     /* The values of view.metrics from all counts. NaN where one is not defined. */
     void (*measure)(const void *user, const double *counts, double *values);
     /* Rows and files of a batch; NULL: the recipe predicts nothing. */
-    gr_status (*predict)(const void *user, const gr_eval *e, gr_prediction *out);
+    gr_status (*predict)(const void *user, const gr_eval *e, gr_results *out);
 } gr_recipe_evaluation;
 
 typedef struct gr_recipe {

@@ -12,6 +12,8 @@
 #include <cuda_runtime_api.h>
 
 static const gr_kernel_set kernels[] = {
+    { "batch_norm", gr_map_cuda }, /* both carry a map's program */
+    { "channel_map", gr_map_cuda },
 #define X(name) { #name, gr_##name##_cuda },
     GR_CUDA_KERNELS(X)
 #undef X

@@ -33,7 +33,20 @@ extern "C" {
     X(adamw)               \
     X(ema)                 \
     X(allreduce_start)     \
-    X(allreduce_finish)
+    X(allreduce_finish)    \
+    X(batch_stats)         \
+    X(batch_norm_sums)     \
+    X(layer_norm)          \
+    X(layer_norm_grad)     \
+    X(rms_norm)            \
+    X(rms_norm_grad)       \
+    X(max_pool)            \
+    X(max_pool_grad)       \
+    X(resample)            \
+    X(share_stats)         \
+    X(sync_stats)          \
+    X(share_sums)          \
+    X(sync_sums)
 
 #define X(name) extern const gr_kernel gr_##name##_cuda[];
 GR_CUDA_KERNELS(X)

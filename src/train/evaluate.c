@@ -173,7 +173,7 @@ static gr_status meet(gr_trainer *t, meeting *m, int64_t n_done)
     return GR_OK;
 }
 
-static gr_status run_split(gr_trainer *t, gr_split split, gr_prediction *out)
+static gr_status run_split(gr_trainer *t, gr_split split, gr_results *out)
 {
     gr_feed *f = &t->feeds[split];
     const gr_loaded *b;
@@ -198,7 +198,7 @@ static gr_status run_split(gr_trainer *t, gr_split split, gr_prediction *out)
     }
 }
 
-gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction *out,
+gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_results *out,
                                    int64_t *n_samples)
 {
     double n;

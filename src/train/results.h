@@ -1,32 +1,33 @@
-/* What a test gave, for people and programs. */
+/*
+ * What a prediction or an action gives (gr_results of gradus/recipe.h), from the inside: rows and
+ * pictures of all ranks, put in the order of their units.
+ */
 #ifndef GR_TRAIN_RESULTS_H
 #define GR_TRAIN_RESULTS_H
 
 #include "base/text.h"
+#include "gradus/comm.h"
 #include "gradus/recipe.h"
-#include "train/parts.h"
+#include "track/track.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* What an evaluation gave: values in the order of the recipe's metrics. */
-typedef struct gr_scores {
-    double loss, *values;
-    const gr_loss_part *parts; /* of the loss, and records of the trace; borrowed */
-    int n_parts;
-    int64_t n_samples; /* that were evaluated, by all ranks */
-} gr_scores;
+#define GR_RESULTS_SAMPLES "samples" /* the folder of pictures, in that of the results */
 
-/* Rows "  accuracy   98.20%", the loss first. */
-void gr_results_table(const gr_recipe_view *view, const gr_scores *s, gr_text *out);
-/* {"samples": 100, "loss": 0.5, "accuracy": 0.982}; what is no number is null. */
-void gr_results_json(const gr_recipe_view *view, const gr_scores *s, gr_text *out);
-/* "metric,value" and a line for each. */
-void gr_results_csv(const gr_recipe_view *view, const gr_scores *s, gr_text *out);
-/* Both as test_metrics.json and test_metrics.csv in the folder. */
-gr_status gr_results_write(const gr_recipe_view *view, const gr_scores *s,
-                           const char *folder) GR_MUST_CHECK;
+/* Everything is borrowed. Without columns there are no rows. */
+gr_status gr_results_create(gr_results **out, const char *folder, const gr_column *columns,
+                            int n_columns) GR_MUST_CHECK;
+void gr_results_destroy(gr_results *r);
+
+/* Rank 0 writes what all ranks have, by units: predictions.csv and predictions.jsonl, and pictures
+ * as samples/<name>.png. Once. Collective. */
+gr_status gr_results_write(gr_results *r, gr_pg *pg) GR_MUST_CHECK;
+/* Pictures that were written, on rank 0. */
+int64_t gr_results_n_pictures(const gr_results *r);
+/* After that, rank 0: the pictures to the trackers, as "samples/<name>". */
+void gr_results_show(const gr_results *r, gr_track *track, int64_t step);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,6 @@
 #include "base/outfile.h"
 #include "train/checkpoint.h"
 #include "train/config/settings.h"
-#include "train/predict.h"
 #include "train/rate.h"
 
 #include <dirent.h>
@@ -220,11 +219,11 @@ static gr_status test(gr_trainer *t)
     folder = output_folder(t, "");
     if (!t->o.output)
         GR_TRY(gr_run_check_inside(t->folder));
-    gr_results_table(&t->view, s, &table);
+    gr_scores_table(&t->view, s, &table);
     gr_trainer_say(t, "Test of %s on %" PRId64 " sample%s:\n%s", t->resumed_from, s->n_samples,
                    gr_plural(s->n_samples), gr_text_str(&table));
     gr_text_fini(&table);
-    st = gr_results_write(&t->view, s, folder);
+    st = gr_scores_write(&t->view, s, folder);
     if (st == GR_OK)
         gr_trainer_say(t, "Results: %s/test_metrics.json, %s/test_metrics.csv", folder, folder);
     return st;
@@ -237,7 +236,7 @@ static int count_files(const char *folder)
     int n = 0;
 
     for (const struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.' && strcmp(e->d_name, "predictions.csv") != 0;
+        n += e->d_name[0] != '.' && strncmp(e->d_name, "predictions.", 12) != 0;
     if (d)
         closedir(d);
     return n;
@@ -246,9 +245,9 @@ static int count_files(const char *folder)
 static gr_status predict_into(gr_trainer *t, const char *folder)
 {
     const char *path = gr_arena_printf(t->arena, "%s/predictions.csv", folder);
-    const char *header = t->view.predict_header;
+    bool has_rows = t->view.n_columns > 0;
     int64_t n_samples = 0;
-    gr_prediction *p;
+    gr_results *r;
     gr_status st;
     int n_files;
 
@@ -257,15 +256,15 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
     if (!t->o.output && gr_trainer_writes(t))
         GR_TRY(gr_run_check_inside(t->folder));
     GR_TRY(gr_make_folders(folder));
-    GR_TRY(gr_prediction_create(&p, folder));
-    st = gr_trainer_predict_split(t, GR_SPLIT_PREDICT, p, &n_samples);
-    if (st == GR_OK && header)
-        st = gr_prediction_write(p, t->pg, header, path);
-    gr_prediction_destroy(p);
+    GR_TRY(gr_results_create(&r, folder, t->view.columns, t->view.n_columns));
+    st = gr_trainer_predict_split(t, GR_SPLIT_PREDICT, r, &n_samples);
+    if (st == GR_OK)
+        st = gr_results_write(r, t->pg);
+    gr_results_destroy(r);
     GR_TRY(st);
     GR_TRY(gr_pg_barrier(t->pg)); /* the others have written theirs */
     GR_TRY(gr_trainer_sum_up_skips(t));
-    n_files = header ? count_files(folder) : 0;
+    n_files = has_rows ? count_files(folder) : 0;
     if (n_files > 0)
         gr_trainer_say(t,
                        "Predictions of %s on %" PRId64 " sample%s: %s, and %d other file%s in that "
@@ -274,7 +273,7 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
                        gr_plural(n_files));
     else
         gr_trainer_say(t, "Predictions of %s on %" PRId64 " sample%s: %s", t->resumed_from,
-                       n_samples, gr_plural(n_samples), header ? path : folder);
+                       n_samples, gr_plural(n_samples), has_rows ? path : folder);
     return GR_OK;
 }
 

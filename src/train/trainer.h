@@ -26,6 +26,7 @@
 #include "train/parts.h"
 #include "train/reschedule.h"
 #include "train/results.h"
+#include "train/scores.h"
 #include "train/train.h"
 
 /* Memory of evaluations: what the model made of a batch, and sums. */
@@ -260,7 +261,7 @@ void gr_trainer_close_eval(gr_trainer *t);
 /* Collective. With t->stopped_by it was left, and *out is as before. */
 gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out) GR_MUST_CHECK;
 /* This rank's share of a split, to the recipe's predict(). Collective: *n_samples of all ranks. */
-gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_prediction *out,
+gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_results *out,
                                    int64_t *n_samples) GR_MUST_CHECK;
 /* "accuracy 98.20%, validation loss 0.05": at most the first few metrics. */
 void gr_scores_text(const gr_trainer *t, const gr_scores *s, gr_text *out);

@@ -10,9 +10,9 @@
 #include "op/registry.h"
 
 static const driver_family *const families[] = {
-    &driver_map,    &driver_matmul, &driver_reduce,    &driver_shape,
-    &driver_gather, &driver_xent,   &driver_update,    &driver_epilogue,
-    &driver_vote,   &driver_conv,   &driver_attention,
+    &driver_map,       &driver_matmul, &driver_reduce,   &driver_shape, &driver_gather,
+    &driver_xent,      &driver_update, &driver_epilogue, &driver_vote,  &driver_conv,
+    &driver_attention, &driver_pool,   &driver_resample, &driver_norm,
 };
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
@@ -28,9 +28,6 @@ static const char *const cpu_only[] = {
     "slice",
     "pad",
     "flip",
-    "max_pool",
-    "max_pool_grad",
-    "resample",
     "take",
     "take_grad",
     "top_k",
@@ -44,23 +41,11 @@ static const char *const cpu_only[] = {
     "log_softmax",
     "log_softmax_grad",
     "logsumexp",
-    "layer_norm",
-    "layer_norm_grad",
-    "rms_norm",
-    "rms_norm_grad",
-    "batch_stats",
-    "batch_norm",
-    "batch_norm_sums",
-    "channel_map",
     "assign",
     "hold",
     "rotary",
     "many_updates",
     /* sync batch norm, global losses, 16-bit wires, cut-up and common state */
-    "share_stats",
-    "sync_stats",
-    "share_sums",
-    "sync_sums",
     "accumulate_scaled",
     "share_counts",
     "sync_counts",

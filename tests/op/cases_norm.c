@@ -11,6 +11,7 @@
 #include "gradus/norm.h"
 #include "gradus/ops.h"
 #include "op/norm/norm.h"
+#include "op/norm/sync.h"
 
 static gr_value *source(gr_value *const *src, const driver_case *c, int i)
 {
@@ -71,6 +72,22 @@ static gr_value *build_sums(gr_graph *g, gr_value *const *src, const driver_case
     return build_op(g, src, c, &gr_op_batch_norm_sums, sizeof(gr_channel_attr));
 }
 
+static gr_value *build_share(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    bool is_stats = strcmp(c->op, "share_stats") == 0;
+
+    return build_op(g, src, c, is_stats ? &gr_op_share_stats : &gr_op_share_sums,
+                    sizeof(gr_sync_attr));
+}
+
+static gr_value *build_sync(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    bool is_stats = strcmp(c->op, "sync_stats") == 0;
+
+    return build_op(g, src, c, is_stats ? &gr_op_sync_stats : &gr_op_sync_sums,
+                    sizeof(gr_sync_attr));
+}
+
 static gr_value *build_batch(gr_graph *g, gr_value *const *src, const driver_case *c)
 {
     gr_batch_norm_args a = GR_BATCH_NORM_INIT;
@@ -113,6 +130,8 @@ static const int64_t groups_0 = 0, groups_1 = 1, groups_3 = 3, groups_4 = 4;
 static const gr_channel_attr whole = { 0 }, per_sample = { .per_sample = true },
                              gated = { .gated = true },
                              gated_per_sample = { .per_sample = true, .gated = true };
+static const gr_sync_attr first_of_one = { .name = "bn", .n_ranks = 1 },
+                          second_of_three = { .name = "bn", .rank = 1, .n_ranks = 3 };
 static const gr_row_norm_attr full = { .eps = 1e-5, .has_weight = true, .has_bias = true },
                               plain = { .eps = 1e-5 },
                               clamped = { .eps = 0.8, .clamped = true, .has_weight = true },
@@ -162,6 +181,17 @@ static const driver_case cases[] = {
       .grad = 1, .flags = DRIVER_FLOATS | DRIVER_LARGE },
     { LAYER("layer norm of many rows", 3, DRIVER_F32(1030, 96), VECTORS(96)), .n_reduced = 1030,
       .grad = 1, .flags = DRIVER_FLOATS | DRIVER_LARGE },
+    /* For kernels that share long rows out, or let one walk many rows. */
+    { LAYER("layer norm of wide rows", 3, DRIVER_F32(9, 1536), VECTORS(1536)), .n_reduced = 1536,
+      .grad = 1, .flags = DRIVER_FLOATS | DRIVER_LARGE },
+    { LAYER("layer norm of wider rows", 3, DRIVER_F32(5, 5120), VECTORS(5120)), .n_reduced = 5120,
+      .grad = 1, .flags = DRIVER_FLOATS | DRIVER_LARGE },
+    { LAYER("layer norm of the widest rows", 3, DRIVER_F32(3, 9216), VECTORS(9216)),
+      .n_reduced = 9216, .grad = 1, .flags = DRIVER_FLOATS | DRIVER_LARGE },
+    { LAYER("layer norm of more narrow rows", 3, DRIVER_F32(2500, 16), VECTORS(16)),
+      .n_reduced = 2500, .grad = 1, .flags = DRIVER_FLOATS | DRIVER_LARGE },
+    { LAYER("layer norm of more wide rows", 3, DRIVER_F32(600, 640), VECTORS(640)),
+      .n_reduced = 640, .grad = 1, .flags = DRIVER_FLOATS | DRIVER_LARGE },
     /* Far from 0: 1000 +- 1, where squares would cancel; 1e-4 of 1 is what f32 keeps. */
     { LAYER("layer norm far away", 3, DRIVER_RANGE(GR_F32, 999, 1001, 9, 64), VECTORS(64)),
       .n_reduced = 64, .scale = 100, .grad = 1 },
@@ -277,6 +307,52 @@ static const driver_case cases[] = {
            DRIVER_STATE(6)), .arg = &whole, .want = "one number per channel" },
     { SUMS("sums, no gate", 4, DRIVER_F32(5, 7), DRIVER_F32(5, 7), DRIVER_STATE(7),
            DRIVER_STATE(7)), .arg = &gated, .want = "takes 6 inputs" },
+
+    { CASE("shared statistics", "share_stats", build_share, 3, DRIVER_F32(19), DRIVER_F32(19),
+           { .dtype = GR_F32, .shape = DRIVER_DIMS0 }), .arg = &second_of_three,
+      .flags = DRIVER_EXACT },
+    { CASE("shared statistics of one rank", "share_stats", build_share, 3, DRIVER_SRC(GR_F64, 300),
+           DRIVER_SRC(GR_F64, 300), { .dtype = GR_F64, .shape = DRIVER_DIMS0 }),
+      .arg = &first_of_one, .flags = DRIVER_EXACT },
+    { CASE("shared statistics of one channel", "share_stats", build_share, 3, DRIVER_F32(1),
+           DRIVER_F32(1), { .dtype = GR_F32, .shape = DRIVER_DIMS0 }), .arg = &second_of_three,
+      .flags = DRIVER_EXACT },
+    { CASE("shared statistics of no channel", "share_stats", build_share, 3, DRIVER_F32(0),
+           DRIVER_F32(0), { .dtype = GR_F32, .shape = DRIVER_DIMS0 }), .arg = &second_of_three,
+      .flags = DRIVER_EXACT },
+    { CASE("shared statistics, other lengths", "share_stats", build_share, 3, DRIVER_F32(19),
+           DRIVER_F32(18), { .dtype = GR_F32, .shape = DRIVER_DIMS0 }), .arg = &second_of_three,
+      .want = "vectors of one length" },
+    { CASE("joined statistics", "sync_stats", build_sync, 1, POSITIVE(3, 39)),
+      .arg = &second_of_three, .n_reduced = 3 },
+    { CASE("joined statistics of one rank", "sync_stats", build_sync, 1,
+           DRIVER_RANGE(GR_F64, 0.5, 2, 1, 601)), .arg = &first_of_one, .n_reduced = 1 },
+    { CASE("joined statistics of no channel", "sync_stats", build_sync, 1, POSITIVE(3, 1)),
+      .arg = &second_of_three, .n_reduced = 3 },
+    { CASE("joined statistics of no rank", "sync_stats", build_sync, 1, DRIVER_F32(0, 39)),
+      .arg = &second_of_three, .n_reduced = 3 },
+    { CASE("joined statistics of nothing", "sync_stats", build_sync, 1,
+           DRIVER_RANGE(GR_F32, 0, 0, 3, 39)), .arg = &second_of_three, .n_reduced = 3 },
+    { CASE("joined statistics, open", "sync_stats", build_sync, 1, DRIVER_F32(3, 38)),
+      .arg = &second_of_three, .want = "what its share node gives" },
+    { CASE("shared sums", "share_sums", build_share, 2, DRIVER_F32(300), DRIVER_F32(300)),
+      .arg = &second_of_three, .flags = DRIVER_EXACT },
+    { CASE("shared sums of one channel", "share_sums", build_share, 2, DRIVER_F32(1),
+           DRIVER_F32(1)), .arg = &second_of_three, .flags = DRIVER_EXACT },
+    { CASE("shared sums of no channel", "share_sums", build_share, 2, DRIVER_F32(0),
+           DRIVER_F32(0)), .arg = &second_of_three, .flags = DRIVER_EXACT },
+    { CASE("shared sums, other lengths", "share_sums", build_share, 2, DRIVER_F32(19),
+           DRIVER_F32(18)), .arg = &second_of_three, .want = "vectors of one length" },
+    { CASE("joined sums", "sync_sums", build_sync, 1, DRIVER_F32(2, 300)),
+      .arg = &second_of_three, .flags = DRIVER_EXACT },
+    { CASE("joined sums of one channel", "sync_sums", build_sync, 1, DRIVER_F32(2, 1)),
+      .arg = &second_of_three, .flags = DRIVER_EXACT },
+    { CASE("joined sums of no channel", "sync_sums", build_sync, 1, DRIVER_F32(2, 0)),
+      .arg = &second_of_three, .flags = DRIVER_EXACT },
+    { CASE("joined sums in double", "sync_sums", build_sync, 1, DRIVER_SRC(GR_F64, 2, 19)),
+      .arg = &second_of_three, .flags = DRIVER_EXACT },
+    { CASE("joined sums, three", "sync_sums", build_sync, 1, DRIVER_F32(3, 19)),
+      .arg = &second_of_three, .want = "what its share node gives" },
 
     { BATCH("batch norm of images", 3, DRIVER_F32(2, 3, 4, 5), DRIVER_F32(5), DRIVER_F32(5)),
       .n_reduced = 24, GOLDEN(7) },

@@ -31,6 +31,22 @@ static gr_value *build_random(gr_graph *g, gr_value *const *src, const driver_ca
     return NULL;
 }
 
+static gr_value *build_keyed(gr_graph *g, gr_value *const *src, const driver_case *c)
+{
+    const gr_random_attr *a = (const gr_random_attr *)c->arg;
+
+    switch ((int)a->kind) {
+    case GR_RANDOM_UNIFORM:
+        return gr_random_uniform_keyed(g, src[0], a->dtype, a->shape, a->a, a->b);
+    case GR_RANDOM_NORMAL:
+        return gr_random_normal_keyed(g, src[0], a->dtype, a->shape, a->a, a->b);
+    case GR_RANDOM_INT:
+        return gr_random_int_keyed(g, src[0], a->dtype, a->shape, a->from,
+                                   a->from + (int64_t)a->range);
+    default: return gr_random_perm_keyed(g, src[0], a->dtype, a->shape);
+    }
+}
+
 static gr_value *build_dropout(gr_graph *g, gr_value *const *src, const driver_case *c)
 {
     return gr_dropout(g, src[0], *(const double *)c->arg);
@@ -86,6 +102,12 @@ ATTR(bad_whole, INT, GR_F32, 0, 0, 0, 10, 4);
 #define RANDOM(what, a_, extra)                                                              \
     { .name = what, .op = "random", .build = build_random, .arg = &a_, .n_src = 1,           \
       .src = { DRIVER_F32(5, 2) }, .scale = 8, .scalars = &late, .flags = (extra) }
+#define KEYED(what, a_, extra)                                                               \
+    { .name = what, .op = "random", .build = build_keyed, .arg = &a_, .n_src = 1,            \
+      .src = { DRIVER_SRC(GR_I64, 5) }, .scale = 8, .scalars = &late, .flags = (extra) }
+#define NO_KEYS(what, type, text, ...)                                                       \
+    { .name = what, .op = "random", .build = build_keyed, .arg = &uniform, .n_src = 1,       \
+      .src = { DRIVER_SRC(type, __VA_ARGS__) }, .flags = DRIVER_NO_SHAPES, .want = text }
 #define DROP(what, build_, p, t, extra, ...)                                                 \
     { .name = what, .op = "dropout", .build = build_, .arg = &p, .n_src = 1,                 \
       .src = { DRIVER_SRC(t, __VA_ARGS__) }, .grad = 1, .scalars = &late,                    \
@@ -114,6 +136,15 @@ static const driver_case cases[] = {
     RANDOM("integers of 32 bits", ints_wide, DRIVER_EXACT),
     RANDOM("permutations", perm, DRIVER_EXACT),
     RANDOM("a permutation for all", perm_shared, DRIVER_EXACT),
+
+    KEYED("uniform by keys", uniform, 0), KEYED("uniform by keys, f64", uniform_f64, 0),
+    KEYED("uniform by keys, rows of samples", uniform_rows, DRIVER_EXACT),
+    KEYED("uniform by keys, large", uniform_large, DRIVER_EXACT | DRIVER_LARGE),
+    KEYED("normal by keys", normal, 0), KEYED("normal by keys, odd", normal_odd, 0),
+    KEYED("integers by keys", ints, DRIVER_EXACT), KEYED("permutations by keys", perm, DRIVER_EXACT),
+    NO_KEYS("keys of i32", GR_I32, "keys are i64", 5),
+    NO_KEYS("a table of keys", GR_I64, "keys are i64", 5, 2),
+    NO_KEYS("too many keys", GR_I64, "7 keys, but", 7),
 
     DROP("dropout", build_dropout, tenth, GR_F32, 0, 5, 1300),
     DROP("dropout of rows of samples", build_dropout, half, GR_F32, 0, 5, 7, 9),

@@ -27,10 +27,6 @@ static const struct {
 } excused[] = {
     { "input", "runs nothing and has no sources: every case begins with it" },
     { "variable", "runs nothing and has no sources: every update case begins with it" },
-    { "share_stats", "lies in the exchange space: tests/step/test_sync_bn.c" },
-    { "sync_stats", "reads what ranks exchanged: tests/step/test_sync_bn.c" },
-    { "share_sums", "lies in the exchange space: tests/step/test_sync_bn.c" },
-    { "sync_sums", "reads what ranks exchanged: tests/step/test_sync_bn.c" },
     { "wire_pack", "lies in the exchange space: tests/step/test_grad_dtype.c" },
     { "wire_unpack", "lies in the exchange space: tests/step/test_grad_dtype.c" },
     { "share_counts", "lies in the exchange space: tests/step/test_loss_ranks.c" },
@@ -83,6 +79,10 @@ static const struct {
     { "scale_update", "doubles or halves" },
     { "vote", "numbers of a few kinds" },
     { "verdict", "numbers of a few kinds" },
+    { "share_stats", "a copy" },
+    { "sync_stats", "the bits of one rank with the joint batch: tests/step/test_sync_bn.c" },
+    { "share_sums", "a copy" },
+    { "sync_sums", "a copy" },
     { "many_updates", "the bits of its parts: tests/pass/test_join.c" },
 };
 
@@ -95,7 +95,7 @@ static const struct {
     { "input", "no sources: gradients end here" },
     { "variable", "no sources: gradients end here" },
     { "constant", "no sources" },
-    { "random", "no sources" },
+    { "random", "no sources but keys, which are whole numbers" },
     { "one_hot", "of labels, which are whole numbers" },
     { "confusion", "of labels, and counts" },
     { "knn", "chooses; distances that train are computed from what it chose" },
@@ -107,7 +107,6 @@ static const struct {
     { "share_sums", "as share_stats" },
     { "sync_sums", "as share_stats" },
     { "share_counts", "counts" },
-    { "sync_counts", "counts" },
     { "accumulate", "adds up gradients" },
     { "accumulate_scaled", "adds up gradients" },
     { "grad_control", "looks at gradients" },

@@ -147,6 +147,19 @@ void recipe_evaluate(recipe_run *r, gr_split split, double *values)
     r->recipe->evaluation->measure(r->user, r->counts, values);
 }
 
+bool recipe_has_columns(const recipe_run *r, const char *names)
+{
+    for (int i = 0; i < r->view.n_columns; i++) {
+        size_t n = strlen(r->view.columns[i].name);
+
+        if (strncmp(names, r->view.columns[i].name, n) != 0 ||
+            names[n] != (i + 1 < r->view.n_columns ? ',' : '\0'))
+            return false;
+        names += n + 1;
+    }
+    return r->view.n_columns > 0;
+}
+
 double recipe_value(const recipe_run *r, const double *values, const char *name)
 {
     for (int i = 0; i < r->view.n_metrics; i++)

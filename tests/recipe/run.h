@@ -42,6 +42,8 @@ void recipe_feeds(recipe_run *r, const gr_sample *first, int64_t n, gr_named *fe
 double recipe_train(recipe_run *r, int64_t n_steps, double lr);
 /* All of a split; values of the metrics. */
 void recipe_evaluate(recipe_run *r, gr_split split, double *values);
+/* Whether the columns of predictions are called so, "index,file,class". */
+bool recipe_has_columns(const recipe_run *r, const char *names);
 /* The value of a metric by name. */
 double recipe_value(const recipe_run *r, const double *values, const char *name);
 

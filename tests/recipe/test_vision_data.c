@@ -28,7 +28,7 @@ static void folders(void)
     GR_CHECK_EQ(r.recipe->data->size(r.user, GR_SPLIT_VALID), 1);
     GR_CHECK_EQ(gr_shape_count(&r.view.feeds[0].shape), 64);
     GR_CHECK_EQ(gr_shape_count(&r.view.outputs[0].shape), 2);
-    GR_CHECK_STR(r.view.predict_header, "index,file,class,name,cat,dog");
+    GR_CHECK(recipe_has_columns(&r, "index,file,class,name,cat,dog"));
     GR_CHECK_OK(vision_load(&r, GR_SPLIT_VALID, 0, 0));
     GR_CHECK_EQ(*(int32_t *)r.mem[GR_FEED_TARGET], 1); /* the only class there, but not the first */
     GR_CHECK_NEAR(((float *)r.mem[GR_FEED_IMAGE])[0], 30 / 255.0, 1e-6);
@@ -188,7 +188,7 @@ static void classes(void)
                 picture_root);
     GR_CHECK_OK(vision_load(&r, GR_SPLIT_VALID, 0, 0));
     GR_CHECK_EQ(*(int32_t *)r.mem[GR_FEED_TARGET], 0);
-    GR_CHECK_STR(r.view.predict_header, "index,file,class,name,dog,cat");
+    GR_CHECK(recipe_has_columns(&r, "index,file,class,name,dog,cat"));
     recipe_close(&r);
 
     vision_open(

@@ -200,24 +200,27 @@ static void measure(const void *user, const double *counts, double *values)
 }
 
 /* Lengths come with the feeds: behind the recipe's own, those of axis 0, of axis 1. */
-static gr_status predict(const void *user, const gr_eval *e, gr_prediction *out)
+static gr_status predict(const void *user, const gr_eval *e, gr_results *out)
 {
     const int32_t *n_residues = e->feeds[N_FEEDS + 1], *n_fragments = e->feeds[N_FEEDS + 3];
     const float *logits = e->outputs[0];
 
     (void)user;
     for (int64_t i = 0; i < e->n; i++) {
-        gr_text row = GR_TEXT_INIT;
+        gr_cell cells[] = {
+            { .i = e->index[i] }, { .i = n_residues[i] }, { .i = n_fragments[i] }, { .i = 0 }
+        };
+        gr_text classes = GR_TEXT_INIT;
         gr_status st;
 
-        gr_text_addf(&row, "%" PRId64 ",%d,%d,", e->index[i], n_residues[i], n_fragments[i]);
         for (int64_t k = 0; k < n_fragments[i]; k++)
-            gr_text_addf(&row, "%d",
+            gr_text_addf(&classes, "%d",
                          best_of(logits + (i * e->padded[TOY_FRAGMENTS] + k) * N_CLASSES));
-        st = gr_text_status(&row);
+        cells[3].text = gr_text_str(&classes);
+        st = gr_text_status(&classes);
         if (st == GR_OK)
-            st = gr_prediction_row(out, e->index[i], row.str);
-        gr_text_fini(&row);
+            st = gr_results_row(out, e->index[i], cells);
+        gr_text_fini(&classes);
         GR_TRY(st);
     }
     return GR_OK;
@@ -237,6 +240,10 @@ static gr_status describe(const void *user, gr_recipe_view *out)
     static const gr_field logits = {
         "logits", GR_F32, { 2, { GR_AXIS_DIM(TOY_FRAGMENTS), N_CLASSES } }, 0
     };
+    static const gr_column columns[] = { { .name = "index", .kind = GR_COLUMN_INT },
+                                         { .name = "residues", .kind = GR_COLUMN_INT },
+                                         { .name = "fragments", .kind = GR_COLUMN_INT },
+                                         { .name = "classes", .kind = GR_COLUMN_TEXT } };
     static const gr_metric_info metrics[] = { { .name = "accuracy", .is_share = true },
                                               { .name = "fragments" } };
 
@@ -250,7 +257,8 @@ static gr_status describe(const void *user, gr_recipe_view *out)
                              .metrics = metrics,
                              .n_metrics = 2,
                              .n_counts = N_COUNTS,
-                             .predict_header = "index,residues,fragments,classes" };
+                             .columns = columns,
+                             .n_columns = 4 };
     return GR_OK;
 }
 

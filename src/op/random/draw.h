@@ -10,6 +10,8 @@
  * e / 64 * 16 + e % 16: 64 neighbours are the four numbers of 16 counters, so that vectors of
  * counters are vectors of elements.
  *
+ * With a key per sample its halves stand in the counter in place of sample and update.
+ *
  * Dropout takes 16 bits an element, since drawing is what it costs: the numbers of a group, as
  * they lie in memory, are 128 halves, low before high.
  */
@@ -50,6 +52,14 @@ GR_BOTH void gr_draw_four(uint32_t out[4], const gr_draw *d, uint32_t sample, in
                             d->stream };
 
     gr_philox(out, counter, d->key);
+}
+
+/* The draw of a sample with a key; *sample is what the counter has in its place. */
+static inline gr_draw gr_draw_keyed(gr_draw d, int64_t key, uint32_t *sample)
+{
+    d.update = (uint32_t)((uint64_t)key >> 32);
+    *sample = (uint32_t)key;
+    return d;
 }
 
 /* The 32 bits of element e of a sample. */

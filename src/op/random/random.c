@@ -54,6 +54,21 @@ static gr_status check_numbers(const gr_random_attr *at)
     GR_BUG_IF(true);
 }
 
+static gr_status check_key(const gr_node *n)
+{
+    const gr_random_attr *at = (const gr_random_attr *)n->attr;
+    const gr_value *key = n->n_src > 0 ? n->src[0] : NULL;
+
+    if (!key)
+        return GR_OK;
+    if (n->n_src > 1 || key->dtype != GR_I64 || key->shape.n_dims != 1)
+        return gr_fail(GR_ERR_ARG, "keys are i64, one for each sample");
+    if (at->n_samples < 1 || at->n_samples != key->shape.dim[0])
+        return gr_fail(GR_ERR_ARG, "%lld keys, but the first dimension holds no multiple of that",
+                       (long long)key->shape.dim[0]);
+    return GR_OK;
+}
+
 static gr_status random_infer(gr_node *n)
 {
     const gr_random_attr *at = (const gr_random_attr *)n->attr;
@@ -66,6 +81,7 @@ static gr_status random_infer(gr_node *n)
     if (whole && !is_whole(at->dtype))
         return gr_fail(GR_ERR_ARG, "whole numbers are i32 or i64");
     GR_TRY(check_numbers(at));
+    GR_TRY(check_key(n));
     n->out[0].shape = at->shape;
     n->out[0].dtype = at->dtype;
     return GR_OK;
@@ -88,7 +104,7 @@ static void random_print(const gr_node *n, gr_text *out)
 
 const gr_op gr_op_random = {
     .name = "random",
-    .n_src = 0,
+    .n_src = GR_ANY_COUNT,
     .n_out = 1,
     .amp = GR_AMP_KEEP,
     .infer = random_infer,
@@ -97,9 +113,10 @@ const gr_op gr_op_random = {
 };
 
 /* The attributes are compared and copied as bytes, so what lies between the fields is 0. */
-static gr_value *add_random(const char *site, gr_graph *g, const gr_random_attr *of)
+static gr_value *add_keyed(const char *site, gr_graph *g, gr_value *key, const gr_random_attr *of)
 {
     gr_random_attr at;
+    int64_t n_batch = gr_draw_batch(g);
 
     memset(&at, 0, sizeof(at));
     at.kind = of->kind;
@@ -109,10 +126,21 @@ static gr_value *add_random(const char *site, gr_graph *g, const gr_random_attr 
     at.b = of->b;
     at.from = of->from;
     at.range = of->range;
-    at.n_samples = gr_draw_samples(&of->shape, gr_draw_batch(g));
+    if (key)
+        n_batch = key->shape.n_dims > 0 ? key->shape.dim[0] : 0;
+    at.n_samples = gr_draw_samples(&of->shape, n_batch);
     at.stream = g->next_id;
-    return gr_graph_add_value(
-        g, &(gr_build){ .op = &gr_op_random, .site = site, .attr = &at, .attr_bytes = sizeof(at) });
+    return gr_graph_add_value(g, &(gr_build){ .op = &gr_op_random,
+                                              .site = site,
+                                              .src = &key,
+                                              .n_src = key ? 1 : 0,
+                                              .attr = &at,
+                                              .attr_bytes = sizeof(at) });
+}
+
+static gr_value *add_random(const char *site, gr_graph *g, const gr_random_attr *of)
+{
+    return add_keyed(site, g, NULL, of);
 }
 
 gr_value *gr_random_uniform_at(const char *site, gr_graph *g, gr_dtype t, gr_shape shape,
@@ -165,6 +193,48 @@ gr_value *gr_random_perm_at(const char *site, gr_graph *g, gr_dtype t, gr_shape 
 {
     return add_random(site, g,
                       &(gr_random_attr){ .kind = GR_RANDOM_PERM, .dtype = t, .shape = shape });
+}
+
+/* ---- with keys ---- */
+
+gr_value *gr_random_uniform_keyed_at(const char *site, gr_graph *g, gr_value *key, gr_dtype t,
+                                     gr_shape shape, double from, double to)
+{
+    const gr_random_attr at = {
+        .kind = GR_RANDOM_UNIFORM, .dtype = t, .shape = shape, .a = from, .b = to
+    };
+
+    return gr_graph_given(g, site, "random", key) ? add_keyed(site, g, key, &at) : NULL;
+}
+
+gr_value *gr_random_normal_keyed_at(const char *site, gr_graph *g, gr_value *key, gr_dtype t,
+                                    gr_shape shape, double mean, double std)
+{
+    const gr_random_attr at = {
+        .kind = GR_RANDOM_NORMAL, .dtype = t, .shape = shape, .a = mean, .b = std
+    };
+
+    return gr_graph_given(g, site, "random", key) ? add_keyed(site, g, key, &at) : NULL;
+}
+
+gr_value *gr_random_int_keyed_at(const char *site, gr_graph *g, gr_value *key, gr_dtype t,
+                                 gr_shape shape, int64_t from, int64_t to)
+{
+    const gr_random_attr at = { .kind = GR_RANDOM_INT,
+                                .dtype = t,
+                                .shape = shape,
+                                .from = from,
+                                .range = to > from ? (uint64_t)to - (uint64_t)from : 0 };
+
+    return gr_graph_given(g, site, "random", key) ? add_keyed(site, g, key, &at) : NULL;
+}
+
+gr_value *gr_random_perm_keyed_at(const char *site, gr_graph *g, gr_value *key, gr_dtype t,
+                                  gr_shape shape)
+{
+    const gr_random_attr at = { .kind = GR_RANDOM_PERM, .dtype = t, .shape = shape };
+
+    return gr_graph_given(g, site, "random", key) ? add_keyed(site, g, key, &at) : NULL;
 }
 
 /* ---- dropout ---- */

@@ -1,6 +1,6 @@
 /*
  * Random numbers inside a step.
- *   random   nothing -> a value of attr's shape and type
+ *   random   nothing, or keys i64 [samples] -> a value of attr's shape and type
  *   dropout  x -> x with elements, or whole samples, dropped; its gradient is itself, over
  *            the same stream
  */

@@ -25,6 +25,7 @@ typedef struct job {
 
 /* One tile: elements [e, e + n) of a sample, at place `at` of the value. */
 typedef struct tile {
+    gr_draw draw;
     uint32_t sample;
     int64_t e, at, n;
 } tile;
@@ -33,14 +34,15 @@ static tile tile_of(const job *j, int64_t i)
 {
     int64_t s = i / j->tiles_each, e = i % j->tiles_each * TILE;
     int64_t left = j->cut.n_elem - e;
+    tile t = { .e = e, .at = s * j->cut.n_elem + e, .n = left < TILE ? left : TILE };
 
-    return (tile){ (uint32_t)(j->cut.first + (uint64_t)s), e, s * j->cut.n_elem + e,
-                   left < TILE ? left : TILE };
+    t.draw = gr_random_draw_of(j->launch, &j->draw, &j->cut, s, &t.sample);
+    return t;
 }
 
 static void draw_tile(const job *j, const tile *t, uint32_t *number)
 {
-    j->isa->fill(number, &j->draw, t->sample, t->e / GR_DRAW_GROUP,
+    j->isa->fill(number, &t->draw, t->sample, t->e / GR_DRAW_GROUP,
                  (t->n + GR_DRAW_GROUP - 1) / GR_DRAW_GROUP);
 }
 

@@ -48,6 +48,17 @@ static inline gr_random_cut gr_random_cut_of(const gr_launch *l, const gr_shape 
     return cut;
 }
 
+/* The draw of sample s of the cut, and the counter's word for it: by its key, where there are
+ * some. */
+static inline gr_draw gr_random_draw_of(const gr_launch *l, const gr_draw *d,
+                                        const gr_random_cut *cut, int64_t s, uint32_t *sample)
+{
+    if (l->node->n_src == 1 && l->node->op == &gr_op_random)
+        return gr_draw_keyed(*d, ((const int64_t *)l->src[0])[s], sample);
+    *sample = (uint32_t)(cut->first + (uint64_t)s);
+    return *d;
+}
+
 /* How many bits a uniform number has, and the greatest that is given: below the range's end
  * in the node's type, unless there is no number in between. */
 int gr_random_bits(gr_dtype t);

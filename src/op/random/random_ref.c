@@ -77,17 +77,19 @@ static void put(const gr_launch *l, const gr_draw *d, uint32_t sample, int64_t e
 void gr_random_perm_rows(const gr_launch *l, int64_t lo, int64_t hi)
 {
     const gr_random_attr *at = (const gr_random_attr *)l->node->attr;
-    gr_draw d = gr_draw_of(l->scalars, at->stream);
+    gr_draw all = gr_draw_of(l->scalars, at->stream);
     gr_random_cut cut = gr_random_cut_of(l, &at->shape, at->n_samples);
     int64_t n = at->shape.dim[at->shape.n_dims - 1];
 
     for (int64_t r = lo; r < hi; r++) {
-        int64_t sample = r * n / cut.n_elem, e = r * n % cut.n_elem;
+        int64_t e = r * n % cut.n_elem;
+        uint32_t sample;
+        gr_draw d = gr_random_draw_of(l, &all, &cut, r * n / cut.n_elem, &sample);
 
         for (int64_t i = 0; i < n; i++)
             gr_element_put_i64(l->out[0], at->dtype, r * n + i, i);
         for (int64_t i = 0; i + 1 < n; i++) {
-            uint64_t x = gr_draw_at(&d, (uint32_t)(cut.first + (uint64_t)sample), e + i);
+            uint64_t x = gr_draw_at(&d, sample, e + i);
             int64_t j = i + (int64_t)(x * (uint64_t)(n - i) >> 32);
             int64_t kept = gr_element_i64(l->out[0], at->dtype, r * n + i);
 
@@ -101,7 +103,7 @@ void gr_random_perm_rows(const gr_launch *l, int64_t lo, int64_t hi)
 gr_status gr_random_ref_run(const gr_launch *l)
 {
     const gr_random_attr *at = (const gr_random_attr *)l->node->attr;
-    gr_draw d = gr_draw_of(l->scalars, at->stream);
+    gr_draw all = gr_draw_of(l->scalars, at->stream);
     gr_random_cut cut = gr_random_cut_of(l, &at->shape, at->n_samples);
     int64_t n = gr_shape_count(&at->shape);
 
@@ -109,8 +111,12 @@ gr_status gr_random_ref_run(const gr_launch *l)
         gr_random_perm_rows(l, 0, n > 0 ? n / at->shape.dim[at->shape.n_dims - 1] : 0);
         return GR_OK;
     }
-    for (int64_t i = 0; i < n; i++)
-        put(l, &d, (uint32_t)(cut.first + (uint64_t)(i / cut.n_elem)), i % cut.n_elem, i);
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t sample;
+        gr_draw d = gr_random_draw_of(l, &all, &cut, i / cut.n_elem, &sample);
+
+        put(l, &d, sample, i % cut.n_elem, i);
+    }
     return GR_OK;
 }
 

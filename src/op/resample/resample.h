@@ -34,7 +34,8 @@ extern const gr_op gr_op_resample;
 extern const gr_kernel gr_resample_cpu[];
 
 /* The taps of one axis; inverted for the gradient. The caller frees them with gr_free(). */
-gr_status gr_resample_taps(gr_taps **out, const gr_resample_attr *at, int axis) GR_MUST_CHECK;
+GR_API gr_status gr_resample_taps(gr_taps **out, const gr_resample_attr *at,
+                                  int axis) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

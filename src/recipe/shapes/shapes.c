@@ -9,8 +9,6 @@
 #include "gradus/nn.h"
 #include "gradus/ops.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define N_TRAIN 24000
@@ -105,17 +103,16 @@ static void shapes_measure(const void *user, const double *counts, double *value
     values[0] = counts[N_RIGHT] / counts[N_ALL];
 }
 
-static gr_status shapes_predict(const void *user, const gr_eval *e, gr_prediction *out)
+static gr_status shapes_predict(const void *user, const gr_eval *e, gr_results *out)
 {
     const float *logits = e->outputs[0];
 
     (void)user;
     for (int64_t i = 0; i < e->n; i++) {
         int best = best_of(logits + i * GR_SHAPES_CLASSES);
-        char row[80];
+        gr_cell cells[] = { { .i = e->index[i] }, { .i = best }, { .text = gr_shapes_name(best) } };
 
-        snprintf(row, sizeof(row), "%" PRId64 ",%d,%s", e->index[i], best, gr_shapes_name(best));
-        GR_TRY(gr_prediction_row(out, e->index[i], row));
+        GR_TRY(gr_results_row(out, e->index[i], cells));
     }
     return GR_OK;
 }
@@ -127,6 +124,9 @@ static gr_status shapes_describe(const void *user, gr_recipe_view *out)
         { "label", GR_I32, { 0 }, 0 },
     };
     static const gr_field logits = { "logits", GR_F32, { 1, { GR_SHAPES_CLASSES } }, 0 };
+    static const gr_column columns[] = { { .name = "index", .kind = GR_COLUMN_INT },
+                                         { .name = "class", .kind = GR_COLUMN_INT },
+                                         { .name = "name", .kind = GR_COLUMN_TEXT } };
     static const gr_metric_info accuracy = { .name = "accuracy", .is_share = true };
 
     (void)user;
@@ -137,7 +137,8 @@ static gr_status shapes_describe(const void *user, gr_recipe_view *out)
                              .metrics = &accuracy,
                              .n_metrics = 1,
                              .n_counts = N_COUNTS,
-                             .predict_header = "index,class,name" };
+                             .columns = columns,
+                             .n_columns = 3 };
     return GR_OK;
 }
 

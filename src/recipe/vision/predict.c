@@ -8,80 +8,39 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A line that grows. */
-typedef struct line {
-    char *text;
-    size_t n, cap;
-} line;
+/* What each row has before the classes. */
+enum { INDEX, FILE_NAME, SAID, SAID_NAME, N_HEAD };
 
-static gr_status line_add(line *l, const char *fmt, ...) GR_PRINTF(2, 3);
-
-static gr_status line_add(line *l, const char *fmt, ...)
-{
-    for (;;) {
-        size_t room = l->cap - l->n;
-        char *grown;
-        va_list args;
-        int n;
-
-        va_start(args, fmt);
-        n = vsnprintf(l->text ? l->text + l->n : NULL, l->text ? room : 0, fmt, args);
-        va_end(args);
-        if (l->text && (size_t)n < room) {
-            l->n += (size_t)n;
-            return GR_OK;
-        }
-        grown = realloc(l->text, 2 * l->cap + (size_t)n + 256);
-        if (!grown)
-            return gr_fail(GR_ERR_NOMEM, "no memory for a row of predictions");
-        l->text = grown;
-        l->cap = 2 * l->cap + (size_t)n + 256;
-    }
-}
-
-/* A text as a field of a CSV file: between quotes where it needs them. A row is one line, so
- * the end of a line within it (in the name of a file) becomes a space. */
-static gr_status line_field(line *l, const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n"))
-        return line_add(l, "%s", text);
-    GR_TRY(line_add(l, "\""));
-    for (; *text; text++)
-        if (*text == '"')
-            GR_TRY(line_add(l, "\"\""));
-        else
-            GR_TRY(line_add(l, "%c", *text == '\r' || *text == '\n' ? ' ' : *text));
-    return line_add(l, "\"");
-}
-
-gr_status gr_vision_header(gr_vision *v)
+gr_status gr_vision_columns(gr_vision *v)
 {
     bool masks = gr_vision_segments(&v->model);
-    line l = { 0 };
-    gr_status st;
+    gr_column *c = calloc((size_t)v->n_classes + N_HEAD, sizeof(*c));
 
-    GR_TRY_GOTO(st, line_add(&l, masks ? "index,file,mask" : "index,file,class,name"), fail);
-    for (int c = 0; c < v->n_classes; c++) {
-        GR_TRY_GOTO(st, line_add(&l, ","), fail);
-        GR_TRY_GOTO(st, line_field(&l, v->class_names[c]), fail);
+    if (!c)
+        return gr_fail(GR_ERR_NOMEM, "no memory for %d columns", v->n_classes);
+    v->columns = c;
+    *c++ = (gr_column){ .name = "index", .kind = GR_COLUMN_INT };
+    *c++ = (gr_column){ .name = "file", .kind = GR_COLUMN_TEXT };
+    if (masks) {
+        *c++ = (gr_column){ .name = "mask", .kind = GR_COLUMN_TEXT };
+    } else {
+        *c++ = (gr_column){ .name = "class", .kind = GR_COLUMN_INT };
+        *c++ = (gr_column){ .name = "name", .kind = GR_COLUMN_TEXT };
     }
-    v->header = l.text;
+    for (int k = 0; k < v->n_classes; k++)
+        *c++ = (gr_column){ .name = v->class_names[k], .kind = GR_COLUMN_F64 };
+    v->n_columns = (int)(c - v->columns);
     return GR_OK;
-
-fail:
-    free(l.text);
-    return st;
 }
 
 /* ---- classes ---- */
 
-/* Probabilities of a row's classes, one after the other. */
-static gr_status add_probabilities(const gr_vision *v, const float *row, line *l)
+/* Probabilities of a row's classes. */
+static void give_probabilities(const gr_vision *v, const float *row, gr_cell *cells)
 {
     int n = v->model.n_out;
     double most = (double)row[0], sum = 0;
@@ -89,28 +48,31 @@ static gr_status add_probabilities(const gr_vision *v, const float *row, line *l
     if (n == 1) {
         double yes = 1 / (1 + exp(-(double)row[0]));
 
-        return line_add(l, ",%.6g,%.6g", 1 - yes, yes);
+        cells[0].f = 1 - yes;
+        cells[1].f = yes;
+        return;
     }
     for (int c = 1; c < n; c++)
         most = fmax(most, (double)row[c]);
     for (int c = 0; c < n; c++)
         sum += exp((double)row[c] - most);
     for (int c = 0; c < n; c++)
-        GR_TRY(line_add(l, ",%.6g", exp((double)row[c] - most) / sum));
-    return GR_OK;
+        cells[c].f = exp((double)row[c] - most) / sum;
 }
 
-static gr_status predict_class(const gr_vision *v, const gr_eval *e, int64_t i, line *l)
+static gr_status predict_class(const gr_vision *v, const gr_eval *e, int64_t i, gr_cell *cells,
+                               gr_results *out)
 {
     const float *row = (const float *)e->outputs[GR_OUTPUT_MAIN] + i * v->model.n_out;
     int32_t said = gr_vision_decide(v, row);
     char name[GR_DATASET_NAME];
 
-    GR_TRY(line_add(l, "%" PRId64 ",", e->index[i]));
-    GR_TRY(line_field(l, gr_vision_name(v, e->split, e->index[i], name)));
-    GR_TRY(line_add(l, ",%" PRId32 ",", said));
-    GR_TRY(line_field(l, v->class_names[said]));
-    return add_probabilities(v, row, l);
+    cells[INDEX].i = e->index[i];
+    cells[FILE_NAME].text = gr_vision_name(v, e->split, e->index[i], name);
+    cells[SAID].i = said;
+    cells[SAID_NAME].text = v->class_names[said];
+    give_probabilities(v, row, cells + N_HEAD);
+    return gr_results_row(out, e->index[i], cells);
 }
 
 /* ---- masks ---- */
@@ -151,7 +113,7 @@ static gr_status full_mask(const gr_vision *v, const int32_t *mask, const int32_
     return GR_OK;
 }
 
-static gr_status add_shares(const gr_vision *v, const int32_t *mask, line *l)
+static void give_shares(const gr_vision *v, const int32_t *mask, gr_cell *cells)
 {
     int64_t n = v->model.height * v->model.width;
 
@@ -160,9 +122,8 @@ static gr_status add_shares(const gr_vision *v, const int32_t *mask, line *l)
 
         for (int64_t i = 0; i < n; i++)
             count += mask[i] == c;
-        GR_TRY(line_add(l, ",%.6g", (double)count / (double)n));
+        cells[c].f = (double)count / (double)n;
     }
-    return GR_OK;
 }
 
 static gr_status write_mask(const gr_vision *v, const char *folder, const char *name,
@@ -180,8 +141,8 @@ static gr_status write_mask(const gr_vision *v, const char *folder, const char *
     return st;
 }
 
-static gr_status predict_mask(const gr_vision *v, const gr_eval *e, int64_t i, const char *folder,
-                              line *l)
+static gr_status predict_mask(const gr_vision *v, const gr_eval *e, int64_t i, gr_cell *cells,
+                              gr_results *out)
 {
     const int32_t *mask = e->outputs[GR_OUTPUT_MAIN];
     const int32_t *size = (const int32_t *)e->feeds[GR_FEED_SIZE] + 2 * i;
@@ -192,34 +153,31 @@ static gr_status predict_mask(const gr_vision *v, const gr_eval *e, int64_t i, c
     mask += i * v->model.height * v->model.width;
     gr_vision_name(v, e->split, e->index[i], name);
     mask_name(v, e->index[i], name, file, sizeof(file));
+    cells[INDEX].i = e->index[i];
+    cells[FILE_NAME].text = name;
+    cells[SAID].text = file;
+    give_shares(v, mask, cells + SAID_NAME);
     GR_TRY_GOTO(st, full_mask(v, mask, size, &image), done);
-    GR_TRY_GOTO(st, write_mask(v, folder, file, &image), done);
-    GR_TRY_GOTO(st, line_add(l, "%" PRId64 ",", e->index[i]), done);
-    GR_TRY_GOTO(st, line_field(l, name), done);
-    GR_TRY_GOTO(st, line_add(l, ","), done);
-    GR_TRY_GOTO(st, line_field(l, file), done);
-    st = add_shares(v, mask, l);
+    GR_TRY_GOTO(st, write_mask(v, gr_results_folder(out), file, &image), done);
+    st = gr_results_row(out, e->index[i], cells);
 
 done:
     gr_image_fini(&image);
     return st;
 }
 
-gr_status gr_vision_predict(const void *user, const gr_eval *e, gr_prediction *out)
+gr_status gr_vision_predict(const void *user, const gr_eval *e, gr_results *out)
 {
     const gr_vision *v = user;
-    bool masks = gr_vision_segments(&v->model);
+    gr_cell *cells = calloc((size_t)v->n_columns, sizeof(*cells));
     gr_status st = GR_OK;
-    line l = { 0 };
 
-    for (int64_t i = 0; i < e->n && st == GR_OK; i++) {
-        l.n = 0;
-        st = masks ? predict_mask(v, e, i, gr_prediction_folder(out), &l)
-                   : predict_class(v, e, i, &l);
-        if (st == GR_OK)
-            st = gr_prediction_row(out, e->index[i], l.text);
-    }
-    free(l.text);
+    if (!cells)
+        return gr_fail(GR_ERR_NOMEM, "no memory for a row of predictions");
+    for (int64_t i = 0; i < e->n && st == GR_OK; i++)
+        st = gr_vision_segments(&v->model) ? predict_mask(v, e, i, cells, out)
+                                           : predict_class(v, e, i, cells, out);
+    free(cells);
     return st;
 }
 

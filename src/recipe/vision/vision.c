@@ -105,7 +105,7 @@ static void vision_close(void *user)
     gr_vision_metrics_fini(&v->metrics);
     gr_vision_criterion_fini(&v->criterion);
     gr_vision_classes_close(v);
-    free(v->header);
+    free(v->columns);
     free(v);
 }
 
@@ -187,7 +187,7 @@ static gr_status fill(gr_vision *v, const gr_recipe_config *config)
     GR_TRY(gr_vision_criterion_read(&v->criterion, v->s, &v->model));
     GR_TRY(gr_vision_metrics_read(v));
     GR_TRY(gr_vision_transform_open(v));
-    GR_TRY(gr_vision_header(v));
+    GR_TRY(gr_vision_columns(v));
     GR_TRY(gr_vision_check_names(v));
     GR_TRY(gr_vision_find(v));
     set_fields(v);
@@ -222,7 +222,8 @@ static gr_status vision_describe(const void *user, gr_recipe_view *out)
                              .metrics = v->metrics.info,
                              .n_metrics = v->metrics.n,
                              .n_counts = v->metrics.n_counts,
-                             .predict_header = v->header,
+                             .columns = v->columns,
+                             .n_columns = v->n_columns,
                              .found = v->found,
                              .n_found = v->n_found,
                              .faster_loading = gr_vision_faster(v),

@@ -190,9 +190,9 @@ gr_status gr_vision_transform(const gr_vision *v, const gr_sample *sample, gr_vi
 
 /* ---- predict.c ---- */
 
-gr_status gr_vision_predict(const void *user, const gr_eval *e, gr_prediction *out);
-/* The first line of predictions.csv; owned by v. */
-gr_status gr_vision_header(gr_vision *v) GR_MUST_CHECK;
+gr_status gr_vision_predict(const void *user, const gr_eval *e, gr_results *out);
+/* Of predictions.csv. */
+gr_status gr_vision_columns(gr_vision *v) GR_MUST_CHECK;
 /* Whether two masks would have the same name. */
 gr_status gr_vision_check_names(gr_vision *v) GR_MUST_CHECK;
 
@@ -217,7 +217,8 @@ struct gr_vision {
     char *found_text[3]; /* owned: their values */
     int n_found;
     char model_text[96], data_text[GR_DATASET_NAME + 128]; /* for the first lines of a run */
-    char *header;                                          /* of predictions.csv */
+    gr_column *columns; /* owned: of predictions.csv */
+    int n_columns;
     bool is_numbered; /* names of masks begin with the sample's number */
     gr_field feeds[3], outputs[3];
     int n_feeds, n_outputs;

@@ -197,6 +197,13 @@ static inline size_t gr_conv_sum_bytes(const gr_node *n)
     return gr_conv_is_mixed(n) || n->src[0]->dtype == GR_F64 ? sizeof(double) : sizeof(float);
 }
 
+/* ---- the weight, arranged ---- */
+
+/* As [group][(ky, kx, channel of `from`)][channel of `to`], into the workspace, of which it takes
+ * the bytes that gr_conv_arranged_bytes() says. */
+gr_status gr_conv_arrange(const gr_launch *l, const gr_conv_plan *p, bool is_data) GR_MUST_CHECK;
+size_t gr_conv_arranged_bytes(const gr_node *n, const void *data);
+
 /* ---- gradients of weights: partial sums ---- */
 
 /*
@@ -241,11 +248,17 @@ gr_status gr_conv_parts_join(const gr_launch *l, const gr_conv_parts *s) GR_MUST
 
 /* ---- the kernels ---- */
 
-size_t gr_conv_tiles_workspace(const gr_node *n, const void *data);
 gr_status gr_conv_tiles_run(const gr_launch *l) GR_MUST_CHECK;
 gr_status gr_conv_data_tiles_run(const gr_launch *l) GR_MUST_CHECK;
 size_t gr_conv_weight_tiles_workspace(const gr_node *n, const void *data);
 gr_status gr_conv_weight_tiles_run(const gr_launch *l) GR_MUST_CHECK;
+
+const char *gr_conv_mma_reject(const gr_node *n);
+gr_status gr_conv_mma_prepare(gr_prepare *p) GR_MUST_CHECK;
+gr_status gr_conv_mma_run(const gr_launch *l) GR_MUST_CHECK;
+gr_status gr_conv_data_mma_run(const gr_launch *l) GR_MUST_CHECK;
+size_t gr_conv_weight_mma_workspace(const gr_node *n, const void *data);
+gr_status gr_conv_weight_mma_run(const gr_launch *l) GR_MUST_CHECK;
 
 gr_status gr_conv_each_run(const gr_launch *l) GR_MUST_CHECK;
 gr_status gr_conv_data_each_run(const gr_launch *l) GR_MUST_CHECK;

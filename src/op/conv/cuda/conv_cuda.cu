@@ -59,6 +59,12 @@ static const char *tiles_reject(const gr_node *n)
         .name = (kernel_name), .reject = (rejects), .prepare = NULL, .workspace = (bytes), \
         .run = (runs), .release = NULL, .no_capture = false, .in_place = false,            \
     }
+#define MMA(bytes, runs)                                                                      \
+    {                                                                                         \
+        .name = "tensor_cores", .reject = gr_conv_mma_reject, .prepare = gr_conv_mma_prepare, \
+        .workspace = (bytes), .run = (runs), .release = NULL, .no_capture = false,            \
+        .in_place = false,                                                                    \
+    }
 #if GR_HAVE_CUDNN
 #define CUDNN                               \
     {                                       \
@@ -77,19 +83,22 @@ static const char *tiles_reject(const gr_node *n)
 #endif
 
 const gr_kernel gr_conv_cuda[] = {
-    CUDNN KERNEL("tiles", tiles_reject, gr_conv_tiles_workspace, gr_conv_tiles_run),
+    CUDNN MMA(gr_conv_arranged_bytes, gr_conv_mma_run),
+    KERNEL("tiles", tiles_reject, gr_conv_arranged_bytes, gr_conv_tiles_run),
     KERNEL("each", NULL, NULL, gr_conv_each_run),
     {},
 };
 
 const gr_kernel gr_conv_data_cuda[] = {
-    CUDNN KERNEL("tiles", tiles_reject, gr_conv_tiles_workspace, gr_conv_data_tiles_run),
+    CUDNN MMA(gr_conv_arranged_bytes, gr_conv_data_mma_run),
+    KERNEL("tiles", tiles_reject, gr_conv_arranged_bytes, gr_conv_data_tiles_run),
     KERNEL("each", NULL, NULL, gr_conv_data_each_run),
     {},
 };
 
 const gr_kernel gr_conv_weight_cuda[] = {
-    CUDNN KERNEL("tiles", tiles_reject, gr_conv_weight_tiles_workspace, gr_conv_weight_tiles_run),
+    CUDNN MMA(gr_conv_weight_mma_workspace, gr_conv_weight_mma_run),
+    KERNEL("tiles", tiles_reject, gr_conv_weight_tiles_workspace, gr_conv_weight_tiles_run),
     KERNEL("each", NULL, gr_conv_weight_each_workspace, gr_conv_weight_each_run),
     {},
 };

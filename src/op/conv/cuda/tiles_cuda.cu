@@ -1,7 +1,7 @@
 /*
  * conv and conv_data by tiles: products of matrices, a group at a time, whose left one is gathered
- * from the image while it is read. The weight is arranged before, as [group][(ky, kx, channel)]
- * [channel of the result], so that both come in packs where channels allow it.
+ * from the image while it is read. The weight is arranged before, so that both come in packs where
+ * channels allow it.
  */
 #include "op/conv/cuda/tile.cuh"
 
@@ -12,39 +12,6 @@ typedef struct tile_args {
     gr_divider tiles_m, tiles_n;
     bool packs_a, packs_b;
 } tile_args;
-
-/* ---- the weight ---- */
-
-/* Element e of the arranged weight is this one of the weight. */
-template <bool IS_DATA>
-GR_BOTH int64_t weight_at(const gr_conv_plan *p, const gr_divider *n_to, const gr_divider *n_from,
-                          const gr_divider *taps, int64_t e)
-{
-    int64_t row = gr_divide(n_to, e), c_to = e - row * n_to->n;
-    int64_t next = gr_divide(n_from, row), c_from = row - next * n_from->n;
-    int64_t group = gr_divide(taps, next), tap = next - group * taps->n;
-    int64_t o = IS_DATA ? group * p->n_from + c_from : group * p->n_to + c_to;
-    int64_t i = IS_DATA ? c_to : c_from, n_in = IS_DATA ? p->n_to : p->n_from;
-
-    return (o * n_in + i) * taps->n + tap;
-}
-
-template <class T, bool IS_DATA>
-static __global__ void
-arrange(typename gr_conv_type<T>::item *out, const __grid_constant__ gr_conv_plan p, int64_t n,
-        const __grid_constant__ gr_divider n_to, const __grid_constant__ gr_divider n_from,
-        const __grid_constant__ gr_divider taps)
-{
-    GR_CUDA_EACH(e, n)
-    {
-        int64_t at = weight_at<IS_DATA>(&p, &n_to, &n_from, &taps, e);
-
-        if constexpr (gr_conv_type<T>::packs)
-            out[e] = ((const T *)p.weight)[at];
-        else
-            out[e] = gr_load_f64(p.weight, at, p.weight_type);
-    }
-}
 
 /* ---- the product ---- */
 
@@ -139,37 +106,21 @@ static __global__ void __launch_bounds__(GR_TILE_THREADS)
 
 /* ---- launch ---- */
 
-static int64_t at_least_1(int64_t n)
-{
-    return n > 0 ? n : 1;
-}
-
 template <class T, bool IS_DATA> static gr_status launch(const gr_launch *l, const gr_conv_plan &p)
 {
-    typedef typename gr_conv_type<T>::item item;
-    const cudaStream_t s = gr_cuda_stream(l->stream);
-    const int64_t taps = p.k[0] * p.k[1], n_weights = p.groups * taps * p.n_from * p.n_to;
     tile_args a;
 
     a.p = p;
     a.arranged = l->work;
-    a.n_terms = taps * p.n_from;
+    a.n_terms = p.k[0] * p.k[1] * p.n_from;
     a.tiles_m = gr_divider_of(gr_ceil_div(p.n_pixels, GR_TILE_M));
     a.tiles_n = gr_divider_of(gr_ceil_div(p.n_to, GR_TILE_N));
     a.packs_a = p.n_from % GR_TILE_PACK == 0 && gr_pack_is_aligned(p.from);
     a.packs_b = p.n_to % GR_TILE_PACK == 0;
-    GR_TRY(gr_cuda_launch("conv weight launch", gr_cuda_grid_for(n_weights), s, arrange<T, IS_DATA>,
-                          (item *)l->work, p, n_weights, gr_divider_of(p.n_to),
-                          gr_divider_of(at_least_1(p.n_from)), gr_divider_of(taps)));
+    GR_TRY(gr_conv_arrange(l, &p, IS_DATA));
     return gr_cuda_launch("conv tiles launch",
                           gr_cuda_grid_of(a.tiles_m.n * a.tiles_n.n * p.groups, 1, GR_TILE_THREADS),
-                          s, conv_tiles<T, IS_DATA>, a);
-}
-
-size_t gr_conv_tiles_workspace(const gr_node *n, const void *data)
-{
-    (void)data;
-    return (size_t)gr_shape_count(&n->src[1]->shape) * gr_conv_item_bytes(n);
+                          gr_cuda_stream(l->stream), conv_tiles<T, IS_DATA>, a);
 }
 
 gr_status gr_conv_tiles_run(const gr_launch *l)
