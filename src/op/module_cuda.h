@@ -22,8 +22,14 @@ extern "C" {
     X(softmax_xent)        \
     X(softmax_xent_grad)   \
     X(accumulate)          \
-    X(attention)           \
-    X(attention_grad)      \
+    X(softmax)             \
+    X(softmax_grad)        \
+    X(log_softmax)         \
+    X(log_softmax_grad)    \
+    X(logsumexp)           \
+    X(swiglu)              \
+    X(swiglu_grad)         \
+    X(rotary)              \
     X(vote)                \
     X(verdict)             \
     X(grad_control)        \
@@ -32,6 +38,31 @@ extern "C" {
     X(sgd)                 \
     X(adamw)               \
     X(ema)                 \
+    X(assign)              \
+    X(hold)                \
+    X(one_hot)             \
+    X(confusion)           \
+    X(concat)              \
+    X(split)               \
+    X(slice)               \
+    X(pad)                 \
+    X(flip)                \
+    X(random)              \
+    X(dropout)             \
+    X(many_updates)        \
+    X(accumulate_scaled)   \
+    X(arg_reduce)          \
+    X(arg_scatter)         \
+    X(cross)               \
+    X(constant)            \
+    X(take)                \
+    X(take_grad)           \
+    X(top_k)               \
+    X(knn)                 \
+    X(wire_pack)           \
+    X(wire_unpack)         \
+    X(share_counts)        \
+    X(sync_counts)         \
     X(allreduce_start)     \
     X(allreduce_finish)    \
     X(batch_stats)         \
@@ -43,6 +74,8 @@ extern "C" {
     X(max_pool)            \
     X(max_pool_grad)       \
     X(resample)            \
+    X(attention)           \
+    X(attention_grad)      \
     X(share_stats)         \
     X(sync_stats)          \
     X(share_sums)          \

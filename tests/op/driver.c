@@ -185,14 +185,32 @@ static void run_case(const driver_case *c, const driver_golden *d, const driver_
         driver_check_golden(d, c, t);
 }
 
+typedef struct one_case {
+    const driver_case *c;
+    driver_golden *golden;
+    const driver_target *t;
+} one_case;
+
+static void run_one(void *arg)
+{
+    one_case *o = arg;
+
+    run_case(o->c, o->golden, o->t);
+}
+
 void driver_run_family(const driver_family *f, const driver_target *t)
 {
     driver_golden *d = NULL;
+    int n_failed = 0;
 
     for (int i = 0; i < f->n_cases && !d; i++)
         if (f->cases[i].flags & DRIVER_GOLDEN)
             GR_CHECK_OK(driver_golden_load(&d, f->name));
     for (int i = 0; i < f->n_cases; i++)
-        run_case(&f->cases[i], d, t);
+        n_failed += !driver_survives(run_one, &(one_case){ &f->cases[i], d, t });
     driver_golden_destroy(d);
+    if (n_failed > 0) {
+        fprintf(stderr, "%s: %d of %d cases failed\n", f->name, n_failed, f->n_cases);
+        exit(1);
+    }
 }

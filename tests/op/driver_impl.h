@@ -11,6 +11,9 @@ void driver_fill(const driver_src *s, gr_dtype t, uint64_t seed, bool special, v
 /* Ends the process with "case 'x', as bf16: ..." */
 __attribute__((noreturn)) void driver_die(const driver_world *w, const char *fmt, ...)
     GR_PRINTF(2, 3);
+/* Runs it. With GR_DRIVER_ALL in the environment a case that fails does not end the program: false,
+ * and its memory is lost. For machines on which time is short: all failures in one run. */
+bool driver_survives(void (*run)(void *arg), void *arg);
 
 /* How results are compared: what was run and against what, for messages. */
 typedef struct driver_compare {

@@ -3,7 +3,12 @@
 
 #include "base/alloc.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
+
+static jmp_buf next_case;
+static bool is_caught;
 
 void driver_die(const driver_world *w, const char *fmt, ...)
 {
@@ -14,7 +19,25 @@ void driver_die(const driver_world *w, const char *fmt, ...)
     vfprintf(stderr, fmt, args);
     va_end(args);
     fprintf(stderr, "\n");
+    if (is_caught)
+        longjmp(next_case, 1);
     exit(1);
+}
+
+bool driver_survives(void (*run)(void *arg), void *arg)
+{
+    if (!getenv("GR_DRIVER_ALL")) {
+        run(arg);
+        return true;
+    }
+    is_caught = true;
+    if (setjmp(next_case) == 0) {
+        run(arg);
+        is_caught = false;
+        return true;
+    }
+    is_caught = false;
+    return false;
 }
 
 static uint64_t seed_of(const char *name, int i)

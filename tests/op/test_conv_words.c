@@ -1,12 +1,12 @@
 /*
- * Weights of bf16 in panels of words (op/conv/conv_words_body.h): every word is where the kernels'
- * layout says, zeros where there is no channel or column, and nothing is read beyond the weight.
- * Packing needs no tiles, so the panels of AMX are looked at on processors without it.
+ * Weights of bf16 in panels of words (op/conv/cpu/conv_words_body.h): every word is where the
+ * kernels' layout says, zeros where there is no channel or column, and nothing is read beyond the
+ * weight. Packing needs no tiles, so the panels of AMX are looked at on processors without it.
  */
 #include "base/cpu.h"
 #include "check.h"
-#include "op/conv/conv_sweep.h"
-#include "op/matmul/matmul_amx.h"
+#include "op/conv/cpu/conv_sweep.h"
+#include "op/matmul/cpu/matmul_amx.h"
 
 #include <stdlib.h>
 #include <string.h>

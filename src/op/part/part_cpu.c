@@ -4,7 +4,7 @@
  */
 #include "base/cpu.h"
 #include "op/element.h"
-#include "op/matmul/matmul_kernels.h"
+#include "op/matmul/cpu/matmul_kernels.h"
 #include "op/part/part_kernels.h"
 #include "op/shape/strided.h"
 

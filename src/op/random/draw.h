@@ -55,7 +55,7 @@ GR_BOTH void gr_draw_four(uint32_t out[4], const gr_draw *d, uint32_t sample, in
 }
 
 /* The draw of a sample with a key; *sample is what the counter has in its place. */
-static inline gr_draw gr_draw_keyed(gr_draw d, int64_t key, uint32_t *sample)
+GR_BOTH gr_draw gr_draw_keyed(gr_draw d, int64_t key, uint32_t *sample)
 {
     d.update = (uint32_t)((uint64_t)key >> 32);
     *sample = (uint32_t)key;

@@ -1,5 +1,5 @@
 /* Philox for 8 counters at a time, by AVX2: see random_avx512.c. */
-#include "op/map/vf_avx2_body.h"
+#include "op/map/cpu/vf_avx2_body.h"
 #include "op/random/random_kernels.h"
 
 #include "op/random/random_loops_body.h"

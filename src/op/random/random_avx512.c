@@ -3,7 +3,7 @@
  * bits, so counters are kept in two vectors, those of even and of odd place, in the low halves
  * of their lanes; what stands in the high halves is never looked at.
  */
-#include "op/map/vf_avx512_body.h"
+#include "op/map/cpu/vf_avx512_body.h"
 #include "op/random/random_kernels.h"
 
 #include "op/random/random_loops_body.h"

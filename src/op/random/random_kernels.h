@@ -4,6 +4,7 @@
 
 #include "op/random/draw.h"
 #include "op/random/random.h"
+#include "op/random/span.h"
 
 #define GR_RANDOM_TILE 1024 /* elements, a multiple of GR_DRAW_GROUP */
 
@@ -58,11 +59,6 @@ static inline gr_draw gr_random_draw_of(const gr_launch *l, const gr_draw *d,
     *sample = (uint32_t)(cut->first + (uint64_t)s);
     return *d;
 }
-
-/* How many bits a uniform number has, and the greatest that is given: below the range's end
- * in the node's type, unless there is no number in between. */
-int gr_random_bits(gr_dtype t);
-double gr_random_most(const gr_random_attr *at);
 
 gr_status gr_random_ref_run(const gr_launch *l) GR_MUST_CHECK;
 gr_status gr_dropout_ref_run(const gr_launch *l) GR_MUST_CHECK;

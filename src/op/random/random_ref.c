@@ -6,29 +6,6 @@
 
 #define TWO_PI 6.283185307179586476925
 
-int gr_random_bits(gr_dtype t)
-{
-    return t == GR_BF16 ? 8 : t == GR_F16 ? 11 : 24;
-}
-
-static double rounded(double x, gr_dtype t)
-{
-    double mem;
-
-    gr_element_put_f64(&mem, t, 0, x);
-    return gr_element_f64(&mem, t, 0);
-}
-
-double gr_random_most(const gr_random_attr *at)
-{
-    double back = (at->b - at->a) * ldexp(1, -gr_random_bits(at->dtype));
-    double most = rounded(at->b - back, at->dtype);
-
-    for (; back > 0 && most >= at->b && most > at->a; back *= 2)
-        most = rounded(at->b - 2 * back, at->dtype);
-    return most > at->a && most < at->b ? most : at->a;
-}
-
 static double uniform_of(const gr_random_attr *at, uint32_t x)
 {
     int bits = gr_random_bits(at->dtype);

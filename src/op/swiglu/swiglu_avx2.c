@@ -1,5 +1,5 @@
 /* swiglu by vectors; the loops are in swiglu_body.h. */
-#include "op/map/vf_avx2_body.h"
+#include "op/map/cpu/vf_avx2_body.h"
 #include "op/swiglu/swiglu.h"
 
 #include "op/swiglu/swiglu_body.h"

@@ -1,3 +1,0 @@
-/* The update loops for avx2. */
-#define UPDATE_LOOPS gr_update_avx2
-#include "op/update/update_loops.inc"

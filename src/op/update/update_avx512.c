@@ -1,3 +1,0 @@
-/* The update loops for avx512. */
-#define UPDATE_LOOPS gr_update_avx512
-#include "op/update/update_loops.inc"

@@ -1,3 +1,0 @@
-/* The update loops for every machine: the reference. */
-#define UPDATE_LOOPS gr_update_ref
-#include "op/update/update_loops.inc"
