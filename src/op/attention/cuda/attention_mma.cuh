@@ -18,6 +18,32 @@
 #define GR_MMA_LOG2_E  1.44269504088896341f
 #define GR_MMA_LN_2    0.693147180559945309f
 
+/* Older GPUs are given no code. */
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#define GR_MMA_IS_THERE 1
+#else
+#define GR_MMA_IS_THERE 0
+#endif
+
+/* For prepare(): declines where the GPU has no such instructions, or less shared memory than the
+ * larger of a kernel's blocks needs. */
+static inline gr_status gr_attention_mma_fits(gr_prepare *p, size_t n_bytes)
+{
+    const gr_cuda_device *d = (const gr_cuda_device *)p->device;
+    int index = 0, most = 0;
+
+    if (d->arch < 80)
+        return gr_decline(p, "needs compute capability 8.0, this is %d.%d", d->arch / 10,
+                          d->arch % 10);
+    GR_TRY(gr_cuda_check(cudaGetDevice(&index), "the current GPU"));
+    GR_TRY(
+        gr_cuda_check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, index),
+                      "shared memory of a block"));
+    return n_bytes <= (size_t)most
+               ? GR_OK
+               : gr_decline(p, "needs %zu bytes of shared memory, there are %d", n_bytes, most);
+}
+
 /* Up to ROWS rows of a head of up to D columns. */
 template <class T, int D, int ROWS> struct gr_mma_tile {
     typedef T type;

@@ -152,6 +152,8 @@ template <class T, int D, int M>
 static __global__ void __launch_bounds__(GR_MMA_THREADS)
     attend_mma(const __grid_constant__ gr_attention_args p)
 {
+    if (!GR_MMA_IS_THERE)
+        return;
     extern __shared__ __align__(16) char shared[];
     room<T, D, M> *r = (room<T, D, M> *)shared;
     const gr_mma_task t(p, p.d.hq, M * TILE);
@@ -198,6 +200,13 @@ template <class T> static gr_status launch_for(const gr_attention_args &p, cudaS
     return p.d.d <= 32   ? launch<T, 32, 2>(p, s)
            : p.d.d <= 64 ? launch<T, 64, 2>(p, s)
                          : launch<T, 128, 1>(p, s);
+}
+
+gr_status gr_attention_mma_prepare(gr_prepare *p)
+{
+    return gr_attention_mma_fits(p, p->node->src[0]->shape.dim[3] > 64
+                                        ? sizeof(room<__half, 128, 1>)
+                                        : sizeof(room<__half, 64, 2>));
 }
 
 gr_status gr_attention_mma_run(const gr_launch *l)

@@ -125,6 +125,8 @@ template <class T, int D>
 static __global__ void __launch_bounds__(GR_MMA_THREADS)
     grad_q_mma(const __grid_constant__ gr_attention_args p)
 {
+    if (!GR_MMA_IS_THERE)
+        return;
     extern __shared__ __align__(16) char shared[];
     q_room<T, D> *r = (q_room<T, D> *)shared;
     const gr_mma_task t(p, p.d.hq, TILE);
@@ -256,6 +258,8 @@ template <class T, int D>
 static __global__ void __launch_bounds__(GR_MMA_THREADS)
     grad_kv_mma(const __grid_constant__ gr_attention_args p)
 {
+    if (!GR_MMA_IS_THERE)
+        return;
     extern __shared__ __align__(16) char shared[];
     kv_room<T, D> *r = (kv_room<T, D> *)shared;
     gr_mma_task t(p, p.d.hkv, TILE); /* its head becomes the query head */
@@ -314,6 +318,13 @@ template <class T> static gr_status launch_for(const gr_attention_args &p, cudaS
     return p.d.d <= 32   ? launch<T, 32>(p, s)
            : p.d.d <= 64 ? launch<T, 64>(p, s)
                          : launch<T, 128>(p, s);
+}
+
+gr_status gr_attention_mma_grad_prepare(gr_prepare *p)
+{
+    return gr_attention_mma_fits(p, p->node->src[0]->shape.dim[3] > 64
+                                        ? sizeof(q_room<__half, 128>)
+                                        : sizeof(q_room<__half, 64>));
 }
 
 gr_status gr_attention_mma_grad_run(const gr_launch *l)
