@@ -23,9 +23,9 @@ import tempfile
 
 FLAGS = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wundef", "-Wshadow", "-Werror",
          "-D_GNU_SOURCE", "-DGR_HAVE_ONEDNN=0", "-DGR_HAVE_NCCL=0",
-         "-DGR_HAVE_CUDNN=0"]
+         "-DGR_HAVE_CUDNN=1"]
 # What only the CUDA module and single kernels include; absent on many machines.
-OPTIONAL = re.compile(r'^\s*#\s*include\s*[<"]((?:cuda|cublas|nccl|nvrtc|nvml|dnnl|oneapi/|mpi\.h)[^">]*)', re.M)
+OPTIONAL = re.compile(r'^\s*#\s*include\s*[<"]((?:cuda|cudnn|cublas|nccl|nvrtc|nvml|dnnl|oneapi/|mpi\.h)[^">]*)', re.M)
 
 OWN = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 

@@ -15,7 +15,8 @@ pack()
     local tree=${1:-build/gpu-tree} program
     # oneDNN's headers are the only ones that the build looks for in this folder.
     cmake -S . -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_IGNORE_PATH=/usr/include
-    cmake --build "$tree" --parallel 2 --target gradus-cuda tests_gpu bench_gpu_mlp bench_gpu_gaps apps
+    cmake --build "$tree" --parallel 2 --target gradus-cuda tests_gpu bench_gpu_mlp bench_gpu_gaps \
+        bench_gpu_ops apps
     rm -rf build/gpu
     mkdir -p build/gpu/bin build/gpu/lib/gradus
     cp "$tree"/tests/test_gpu_* "$tree"/bench/gpu_* "$tree"/bin/* build/gpu/bin/

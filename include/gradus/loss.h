@@ -193,6 +193,7 @@ typedef struct gr_loss_term {
     const char *formula;
 } gr_loss_term;
 
+/* Adds a term. A wrong one, or a formula that cannot be read, is the failure of the graph. */
 #define gr_loss_add(g, ...) gr_loss_add_at(GR_HERE, g, __VA_ARGS__)
 GR_API void gr_loss_add_at(const char *site, gr_graph *g, const gr_loss_term *t);
 

@@ -9,13 +9,33 @@
 #include "op/families.h"
 #include "op/registry.h"
 
+/* clang-format off */
 static const driver_family *const families[] = {
-    &driver_map,    &driver_matmul,    &driver_reduce,   &driver_shape,   &driver_gather,
-    &driver_xent,   &driver_update,    &driver_epilogue, &driver_softmax, &driver_swiglu,
-    &driver_rotary, &driver_vote,      &driver_conv,     &driver_pool,    &driver_resample,
-    &driver_norm,   &driver_attention, &driver_argmax,   &driver_assign,  &driver_classes,
-    &driver_index,  &driver_part,      &driver_random,
+    &driver_argmax,
+    &driver_assign,
+    &driver_attention,
+    &driver_classes,
+    &driver_conv,
+    &driver_epilogue,
+    &driver_gather,
+    &driver_index,
+    &driver_map,
+    &driver_matmul,
+    &driver_norm,
+    &driver_part,
+    &driver_pool,
+    &driver_random,
+    &driver_reduce,
+    &driver_resample,
+    &driver_rotary,
+    &driver_shape,
+    &driver_softmax,
+    &driver_swiglu,
+    &driver_update,
+    &driver_vote,
+    &driver_xent,
 };
+/* clang-format on */
 
 /* Their kernels come with the whole CUDA backend. One that has got some must leave the list. */
 static const char *const cpu_only[] = {
