@@ -32,8 +32,10 @@ typedef struct gr_recipe_config {
     int64_t n_train, n_valid;           /* samples; 0 leaves the choice to the recipe */
     const struct gr_settings *settings; /* values of the recipe's keys (gradus/settings.h);
                                            they live as long as the recipe's user data */
-    const char *input; /* GR_TASK_PREDICT: the file or folder that the user named; NULL: the
-                          recipe's own choice. Lives as long, too */
+    const char *input;        /* GR_TASK_PREDICT: the file or folder that the user named; NULL: the
+                                 recipe's own choice. Lives as long, too */
+    const gr_snapshot *state; /* what save() gave to the checkpoint that is gone on from, or used;
+                                 NULL: none. Until open() returns */
 } gr_recipe_config;
 
 /* One tensor of one sample. The trainer puts the batch dimension in front. */
@@ -141,19 +143,114 @@ GR_API gr_status gr_results_picture(gr_results *r, int64_t unit, const char *nam
 /* The folder for files of the recipe's own; it exists. Each rank writes those of its units. */
 GR_API const char *gr_results_folder(const gr_results *r);
 
-/* Settings that suit the recipe; flags change them. */
-typedef struct gr_recipe_defaults {
-    int64_t epochs, batch_size; /* of one rank */
-    double lr;
-    gr_optim optim;
-} gr_recipe_defaults;
+/* ---- settings ---- */
+
+/* A value that suits the recipe better than the default, for one of the trainer's settings or of
+ * the recipe's own. What the user says, by flag, environment or file, is stronger. Of several for
+ * one key the last one whose condition holds counts. */
+typedef struct gr_preset {
+    const char *key;   /* dotted: "train.lr" */
+    const char *value; /* as a flag would write it: "1e-3", "2 epochs" */
+    const char *when;  /* NULL: always. Or settings and their values, all of which must hold:
+                          "form=newest", "form=newest, ranks=1"; `ranks` is how many there are. A
+                          setting that presets change is looked at as the rows above left it */
+} gr_preset;
+
+/* A name that means something else with this recipe than with others: it goes before the trainer's
+ * own names and aliases, as a flag and in files. Only in a file a name that is a setting's dotted
+ * key keeps its meaning. */
+typedef struct gr_recipe_alias {
+    const char *name;  /* "save_every" */
+    const char *key;   /* the setting that is meant: "checkpoint.save_epochs" */
+    const char *tasks; /* with these commands alone: "test|predict"; NULL: with all */
+    const char *unit;  /* put after a number that has none: "epochs", for a setting that counts
+                          steps or epochs; NULL: nothing */
+    const char *none;  /* the value that says that nothing is given: "None"; NULL: no such */
+} gr_recipe_alias;
+
+/* ---- commands ---- */
+
+/* What a command is handed. Words without flags come in their order. */
+typedef struct gr_recipe_call {
+    const struct gr_settings *settings; /* of the command's own keys */
+    const char *const *words;
+    int n_words;
+    void *out; /* for gr_say() */
+} gr_recipe_call;
+
+/* A command of the recipe's beside train and test: `gradus sample-data seg DIR`. One process. */
+typedef struct gr_recipe_command {
+    const char *name, *help; /* "sample-data"; one line */
+    const struct gr_key *keys;
+    int n_keys;
+    const char *words; /* "DIR", as help and errors have it; NULL: none */
+    int n_words;       /* all must be there */
+    gr_status (*run)(const gr_recipe_call *call);
+} gr_recipe_command;
+
+/* A line for people. */
+GR_API void gr_say(const gr_recipe_call *call, const char *fmt, ...) GR_PRINTF(2, 3);
+
+/* ---- files of another project ---- */
+
+/* Names of tensors: those in the dictionary `key` that begin with `name` begin with `here`, here.
+ * The first rule that is for a name counts; what none is for is left out. Prefixes that wrappers
+ * put there ("module.") are passed over. Shapes may differ in dimensions of 1. */
+typedef struct gr_foreign_rule {
+    const char *key;  /* "encoder_state_dict"; NULL: at the top of the file */
+    const char *name; /* "net."; "": any */
+    const char *here; /* "encoder."; NULL: left out */
+    int ones;         /* dimensions of 1 that are put after the others when one is written */
+} gr_foreign_rule;
+
+/* A layout. Files that have all dictionaries of rules that take something are read by it, as
+ * weights to begin with or to use; `gradus export --layout NAME` writes it. */
+typedef struct gr_foreign {
+    const char *name; /* "original" */
+    const gr_foreign_rule *rules;
+    int n_rules;
+} gr_foreign;
 
 /* ---- data ---- */
+
+/* A cache that is built before open(), in parts that all ranks share out among them. */
+typedef struct gr_prepared {
+    const char *folder;       /* made if need be */
+    const char *const *names; /* of the parts' files in it; may lead into folders that are there */
+    int64_t n_parts;
+    int64_t n_last; /* of them, at the end: those that are built once all others are there, such as
+                       an index of them */
+} gr_prepared;
+
+/*
+ * A part is built once, by one rank, and the others wait for it as long as it takes. build() writes
+ * a file under a name that it is given, which is renamed when it is whole: a process that is killed
+ * leaves no half part, and the next run goes on with those that are there. Ranks of hosts that
+ * share the folder share the work; a host with a folder of its own builds all of it there, once.
+ */
+typedef struct gr_preparation {
+    /* What there is to build; equal on every rank. The caller ends *job with end() after GR_OK. */
+    gr_status (*begin)(void **job, const gr_recipe_config *config, gr_prepared *out);
+    void (*end)(void *job);
+    /* Writes part `part` to `path`. On a thread of the trainer's, one part at a time in a process.
+     */
+    gr_status (*build)(void *job, int64_t part, const char *path);
+    /* Whether the part that is there will do: of this version, from an unchanged source. The same
+     * thread. NULL: it will. */
+    bool (*is_current)(const void *job, int64_t part, const char *path);
+} gr_preparation;
 
 typedef struct gr_recipe_data {
     /* Equal configs give equal data on every rank. The caller owns *user. */
     gr_status (*open)(void **user, const gr_recipe_config *config);
     void (*close)(void *user); /* accepts NULL */
+
+    /* What checkpoints keep of the data, as tensors and texts: what open() has made of the training
+     * data and test and prediction need, too (means, a list of words). Called once, after open() of
+     * a training; must be equal on every rank. open() is handed it back. NULL: nothing. */
+    gr_status (*save)(const void *user, gr_snapshot *into);
+    const gr_preparation *preparation; /* before open(); NULL: none */
+
     gr_status (*describe)(const void *user, gr_recipe_view *out);
     int64_t (*size)(const void *user, gr_split split); /* 0: there are none */
 
@@ -213,9 +310,16 @@ typedef struct gr_recipe_evaluation {
 typedef struct gr_recipe {
     uint32_t abi; /* GR_RECIPE_ABI; read before anything else */
     const char *name, *help;
-    gr_recipe_defaults defaults;
     const struct gr_key *keys; /* settings of its own; NULL: none */
     int n_keys;
+    const gr_preset *presets; /* NULL: the trainer's defaults suit it */
+    int n_presets;
+    const gr_recipe_alias *aliases; /* NULL: none */
+    int n_aliases;
+    const gr_recipe_command *commands; /* NULL: none */
+    int n_commands;
+    const gr_foreign *foreign; /* NULL: none but this program's own */
+    int n_foreign;
     const gr_recipe_data *data;
     const gr_recipe_model *model;
     const gr_recipe_evaluation *evaluation;

@@ -216,6 +216,8 @@ typedef enum gr_save_part {
  * before, are overwritten in place: a second save takes no memory and is as fast as memory
  * is, with all threads of the step. GR_ERR_ARG when one has another shape or type. */
 GR_API gr_status gr_step_save_into(gr_step *s, gr_snapshot *snap, gr_save_part part) GR_MUST_CHECK;
+/* Tensors whose names begin with GR_SNAPSHOT_ASIDE may stand in it beside the step's own. */
+#define GR_SNAPSHOT_ASIDE "recipe."
 GR_API gr_status gr_step_restore(gr_step *s, const gr_snapshot *snap) GR_MUST_CHECK;
 
 /*

@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "ckpt/safetensors.h"
+#include "gradus/ckpt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,20 +81,20 @@ static void add_dims(gr_text *t, const int64_t *dim, int n)
     gr_text_add(t, "t");
 }
 
-static gr_status add_tensor(gr_text *t, const gr_named *tensor, int number)
+static gr_status add_tensor(gr_text *t, const gr_named *tensor, const char *name, int number)
 {
     int64_t stride[GR_MAX_DIMS];
     int64_t n = 1;
     char key[16];
 
-    if (strcmp(tensor->name, GR_PK_TEXTS) == 0)
+    if (strcmp(name, GR_PK_TEXTS) == 0)
         return gr_fail(GR_ERR_ARG, "no tensor can be called '" GR_PK_TEXTS "'");
     for (int i = tensor->shape.n_dims - 1; i >= 0; i--) {
         stride[i] = n;
         n *= tensor->shape.dim[i] > 0 ? tensor->shape.dim[i] : 1;
     }
     snprintf(key, sizeof(key), "%d", number);
-    GR_TRY(add_string(t, tensor->name, "the name of tensor"));
+    GR_TRY(add_string(t, name, "the name of tensor"));
     gr_text_add(t, "ctorch._utils\n_rebuild_tensor_v2\n((");
     GR_TRY(add_string(t, "storage", "word"));
     gr_text_addf(t, "ctorch\n%s\n", storage_classes[tensor->dtype]);
@@ -129,12 +130,59 @@ static gr_status add_texts(gr_text *t, const gr_snapshot *s)
     return gr_text_status(t);
 }
 
+/* The inner dictionary that a tensor goes into: its name's length; 0: into the outer one. */
+static size_t inner_of(const char *name)
+{
+    const char *mark = strstr(name, GR_SNAPSHOT_INNER);
+
+    return mark ? (size_t)(mark - name) : 0;
+}
+
+/* Ends the inner dictionary that is open, and begins that of `name`. */
+static gr_status change_inner(gr_text *t, const char *open, size_t n_open, const char *name)
+{
+    size_t n = inner_of(name);
+    gr_text key = GR_TEXT_INIT;
+    gr_status st = GR_OK;
+
+    if (n == n_open && (n == 0 || strncmp(open, name, n) == 0))
+        return GR_OK;
+    if (n_open > 0)
+        gr_text_add(t, "u");
+    if (n == 0)
+        return gr_text_status(t);
+    gr_text_addn(&key, name, n);
+    st = gr_text_status(&key);
+    if (st == GR_OK)
+        st = add_string(t, key.str, "the key");
+    gr_text_add(t, ORDERED_DICT "(");
+    gr_text_fini(&key);
+    return st;
+}
+
+static gr_status add_tensors(gr_text *t, const gr_snapshot *s)
+{
+    const char *open = "";
+    size_t n_open = 0;
+
+    for (int i = 0; i < gr_snapshot_count(s); i++) {
+        const gr_named *tensor = gr_snapshot_at(s, i);
+
+        GR_TRY(change_inner(t, open, n_open, tensor->name));
+        open = tensor->name;
+        n_open = inner_of(open);
+        GR_TRY(add_tensor(t, tensor, open + n_open + (n_open ? strlen(GR_SNAPSHOT_INNER) : 0), i));
+    }
+    if (n_open > 0)
+        gr_text_add(t, "u");
+    return gr_text_status(t);
+}
+
 static gr_status make_pickle(gr_text *t, const gr_snapshot *s)
 {
     gr_text_addn(t, "\x80\x02", 2);
     gr_text_add(t, ORDERED_DICT "(");
-    for (int i = 0; i < gr_snapshot_count(s); i++)
-        GR_TRY(add_tensor(t, gr_snapshot_at(s, i), i));
+    GR_TRY(add_tensors(t, s));
     gr_text_add(t, "u");
     GR_TRY(add_texts(t, s));
     gr_text_add(t, ".");

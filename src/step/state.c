@@ -365,10 +365,14 @@ static gr_status check_snapshot(const gr_step *s, const gr_snapshot *snap)
         if (t || !is_left_out(s->vars->list[i], part))
             GR_TRY(check_tensor(s->vars->list[i], t));
     }
-    for (int i = 0; i < gr_snapshot_count(snap); i++)
-        if (!gr_vars_find(s->vars, gr_snapshot_at(snap, i)->name))
+    for (int i = 0; i < gr_snapshot_count(snap); i++) {
+        const char *name = gr_snapshot_at(snap, i)->name;
+
+        if (!gr_vars_find(s->vars, name) &&
+            strncmp(name, GR_SNAPSHOT_ASIDE, strlen(GR_SNAPSHOT_ASIDE)) != 0)
             return gr_fail(GR_ERR_ARG, "restore: the snapshot has '%s', which this model has not",
-                           gr_snapshot_at(snap, i)->name);
+                           name);
+    }
     return GR_OK;
 }
 

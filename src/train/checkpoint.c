@@ -166,6 +166,7 @@ static gr_status fill(gr_trainer *t, bool shows)
 
     GR_TRY(gr_ckpt_writer_begin(t->writer, &snap));
     GR_TRY(gr_step_save_into(t->step, snap, part));
+    GR_TRY(gr_trainer_add_state(t, snap));
     if (shows)
         gr_trainer_show_params(t, snap);
     return describe(t, snap);

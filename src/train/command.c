@@ -1,9 +1,11 @@
 /* The commands of `gradus`, and the choice among them. */
 #include "train/command.h"
 
+#include "base/alloc.h"
 #include "base/option.h"
 #include "train/config/request.h"
 #include "train/config/settings.h"
+#include "train/own_command.h"
 #include "train/pack.h"
 #include "train/version.h"
 
@@ -107,12 +109,12 @@ static gr_status run_help(const gr_command *c, gr_text *out, int *signal);
 
 static void help_help(const gr_command *c, gr_text *out)
 {
-    (void)c;
     gr_text_addf(out, "gradus %s: data-parallel training\n\n", GR_VERSION);
     gr_text_add(out, "usage: gradus COMMAND [RECIPE] [FLAG...]\n"
                      "       gradus --config FILE.yaml [--task train|test|predict|check]\n\n");
     for (const gr_verb *v = gr_verbs; v->name; v++)
         gr_text_addf(out, "  %-9s%s\n", v->name, v->help);
+    gr_own_commands_list(c, out);
 }
 
 /* ---- the table ---- */
@@ -148,22 +150,42 @@ static const gr_verb *find_verb(const char *word)
     return NULL;
 }
 
-/* ---- choosing ---- */
+static gr_status run_own(const gr_command *c, gr_text *out, int *signal)
+{
+    (void)out, (void)signal;
+    return gr_own_command_run(c);
+}
 
-#define MAX_VERBS 64
+static void help_own(const gr_command *c, gr_text *out)
+{
+    gr_own_command_help(c, c->verb, out);
+}
+
+/* Whatever a recipe brings along; c->verb says which. */
+static const gr_verb own_verb = { "", "", 0, run_own, help_own };
+
+/* ---- choosing ---- */
 
 static gr_status unknown_command(const gr_command *c, const char *word)
 {
-    const char *names[MAX_VERBS + 1] = { NULL };
+    const char **names;
     const char *near;
+    int n = 0;
 
     for (int i = 0; c->recipes[i]; i++)
         if (strcmp(c->recipes[i]->name, word) == 0)
             return gr_fail(GR_ERR_ARG, "'%s' is a recipe; say what to do with it: gradus train %s",
                            word, word);
-    for (int i = 0; i < MAX_VERBS && gr_verbs[i].name; i++)
+    while (gr_verbs[n].name)
+        n++;
+    names = gr_calloc((size_t)(n + gr_own_commands_names(c, NULL)) + 1, sizeof(*names));
+    if (!names)
+        return GR_ERR_NOMEM;
+    for (int i = 0; i < n; i++)
         names[i] = gr_verbs[i].name;
+    gr_own_commands_names(c, names + n);
     near = gr_nearest(word, names);
+    gr_free(names);
     if (near)
         return gr_fail(GR_ERR_ARG, "there is no command '%s'; did you mean '%s'?", word, near);
     return gr_fail(GR_ERR_ARG, "there is no command '%s'; see 'gradus help'", word);
@@ -184,6 +206,10 @@ static gr_status run_help(const gr_command *c, gr_text *out, int *signal)
     if (strcmp(c->argv[0], "keys") == 0)
         return gr_keys_help(&rest, out);
     about = find_verb(c->argv[0]);
+    if (!about && gr_own_command_is(c, c->argv[0])) {
+        gr_own_command_help(&rest, c->argv[0], out);
+        return gr_text_status(out);
+    }
     if (!about)
         return unknown_command(c, c->argv[0]);
     about->show_help(&rest, out);
@@ -312,6 +338,11 @@ gr_status gr_command_choose(gr_command *c, int argc, char **argv, const gr_verb 
         GR_TRY(verb_of_task(c, verb));
     else
         *verb = find_verb(word);
+    if (!*verb && gr_own_command_is(c, word)) {
+        *verb = &own_verb;
+        c->verb = word;
+        return GR_OK;
+    }
     if (!*verb)
         return unknown_command(c, word);
     c->verb = (*verb)->name;

@@ -26,7 +26,8 @@ static gr_status read_whole(gr_trainer *t, const char *path, gr_snapshot *out)
     GR_TRY(gr_trainer_load(t));
     GR_TRY(gr_rate_batch(&t->o, t->n_ranks));
     GR_TRY(restore(t));
-    return gr_step_save_into(t->step, out, GR_SAVE_ALL);
+    GR_TRY(gr_step_save_into(t->step, out, GR_SAVE_ALL));
+    return gr_trainer_add_state(t, out);
 }
 
 static gr_status copy_texts(const gr_snapshot *from, gr_snapshot *to)

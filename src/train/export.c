@@ -11,6 +11,7 @@
 #include "gradus/ckpt.h"
 #include "train/checkpoint.h"
 #include "train/export.h"
+#include "train/foreign.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -90,6 +91,13 @@ static gr_status take_texts(const gr_snapshot *snap, gr_snapshot *out)
 
         if (text)
             GR_TRY(gr_snapshot_set(out, kept[i], text));
+    }
+    for (int i = 0; i < gr_snapshot_n_texts(snap); i++) {
+        const char *key, *text;
+
+        gr_snapshot_text_at(snap, i, &key, &text);
+        if (begins_with(key, GR_SNAPSHOT_ASIDE))
+            GR_TRY(gr_snapshot_set(out, key, text));
     }
     return GR_OK;
 }
@@ -264,6 +272,48 @@ static gr_status complete(const gr_command *c, const gr_export *e, const char *f
     return GR_OK;
 }
 
+static gr_status find_layout(const gr_command *c, const gr_export *e, const gr_snapshot *snap,
+                             const gr_foreign **out)
+{
+    const char *name = gr_snapshot_get(snap, GR_KEY_RECIPE);
+    const gr_recipe *recipe = NULL;
+    gr_text names = GR_TEXT_INIT;
+    gr_status st;
+
+    *out = NULL;
+    for (int i = 0; name && c->recipes[i]; i++)
+        if (strcmp(c->recipes[i]->name, name) == 0)
+            recipe = c->recipes[i];
+    if (!recipe || recipe->abi != GR_RECIPE_ABI)
+        return gr_fail(GR_ERR_ARG, "--layout is a recipe's, and the checkpoint is of none here");
+    for (int i = 0; i < recipe->n_foreign; i++) {
+        gr_text_addf(&names, "%s%s", i ? ", " : "", recipe->foreign[i].name);
+        if (strcmp(recipe->foreign[i].name, e->layout) == 0)
+            *out = &recipe->foreign[i];
+    }
+    st = *out ? GR_OK
+              : gr_fail(GR_ERR_ARG, "recipe '%s' has no layout '%s'; it has %s", name, e->layout,
+                        names.len ? gr_text_str(&names) : "none");
+    gr_text_fini(&names);
+    return st;
+}
+
+/* The model as it is written: the layout has no place for texts. */
+static gr_status lay_out(const gr_command *c, const gr_export *e, const gr_snapshot *snap,
+                         gr_snapshot **model)
+{
+    const gr_foreign *layout;
+    gr_snapshot *theirs;
+
+    if (!e->layout)
+        return GR_OK;
+    GR_TRY(find_layout(c, e, snap, &layout));
+    GR_TRY(gr_foreign_write(layout, *model, &theirs));
+    gr_snapshot_destroy(*model);
+    *model = theirs;
+    return GR_OK;
+}
+
 static gr_status export(const gr_command *c, gr_export *e)
 {
     gr_snapshot *snap = NULL, *model = NULL;
@@ -279,6 +329,7 @@ static gr_status export(const gr_command *c, gr_export *e)
     if (n_absent > 0)
         GR_TRY_GOTO(st, complete(c, e, gr_text_str(&from), n_absent, &snap), done);
     GR_TRY_GOTO(st, gr_export_model(snap, e, &model), done);
+    GR_TRY_GOTO(st, lay_out(c, e, snap, &model), done);
     GR_TRY_GOTO(st, gr_ckpt_write(e->output, model), done);
     tell(c, e, model, gr_text_str(&from));
     if (n_absent > 0)
@@ -291,7 +342,7 @@ done:
     return gr_wrap(st, "export");
 }
 
-#define N_OPTIONS 10
+#define N_OPTIONS 11
 
 static void make_table(gr_export *e, gr_option table[N_OPTIONS])
 {
@@ -307,6 +358,8 @@ static void make_table(gr_export *e, gr_option table[N_OPTIONS])
         { "raw", GR_OPTION_FLAG, &e->raw, 0, 0, NULL, NULL, "parameters and not their averages" },
         { "trainable_only", GR_OPTION_FLAG, &e->trainable_only, 0, 0, NULL, NULL,
           "without frozen parameters" },
+        { "layout", GR_OPTION_TEXT, &e->layout, 0, 0, NULL, "NAME",
+          "as another project's files are, where the recipe knows them" },
         { "pretrained", GR_OPTION_TEXT, &e->pretrained, 0, 0, NULL, "FILE",
           "what the run began with, if it is elsewhere now; for frozen parameters" },
         { 0 }
@@ -368,6 +421,8 @@ gr_status gr_export_command(const gr_command *c)
         GR_TRY(take_word(&e, "best"));
     if (e.raw && e.ema)
         return gr_fail(GR_ERR_ARG, "export: --raw and --ema: give one of them");
+    if (e.layout && e.output && strstr(e.output, ".safetensors"))
+        return gr_fail(GR_ERR_ARG, "export: --layout is of PyTorch's files: --output FILE.pt");
     if ((!e.source && !e.output_dir && !e.run_id) || !e.output)
         return gr_fail(GR_ERR_ARG, "export: say from where and to where: gradus export RUN "
                                    "--output model.safetensors");

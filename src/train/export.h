@@ -13,6 +13,7 @@ typedef struct gr_export {
     const char *checkpoint, *output, *output_dir, *run_id; /* as typed; NULL: not */
     const char *pretrained; /* instead of the file that the run began with; NULL: that one */
     const char *source;     /* a file or folder; NULL: the run that output_dir and run_id name */
+    const char *layout;     /* of the recipe's; NULL: this program's */
     const char *pick;       /* of a folder: "best" or "last"; NULL: the best if there is one */
     bool best;              /* as pick "best" */
     bool raw;               /* the command: no averages even where there are */

@@ -84,7 +84,7 @@ static gr_status find_keys(const gr_command *c, const gr_recipe *recipe, const c
     gr_train_options o;
     int n = 0;
 
-    GR_TRY(gr_train_options_init(&o, NULL));
+    GR_TRY(gr_train_options_init(&o, recipe));
     n += gr_train_options_like(&o, word, false, out);
     gr_train_options_fini(&o);
     for (int i = 0; c->recipes[i]; i++) {
@@ -110,12 +110,13 @@ static gr_status add_own_keys(const gr_command *c, gr_text *out)
     for (int i = 0; c->recipes[i]; i++) {
         gr_train_options o;
 
-        if (c->recipes[i]->n_keys == 0)
-            continue;
-        GR_TRY(gr_train_options_init(&o, c->recipes[i]));
-        gr_text_addf(out, "\nOf recipe %s:\n", c->recipes[i]->name);
-        gr_train_options_own_keys(&o, out);
-        gr_train_options_fini(&o);
+        if (c->recipes[i]->n_keys > 0) {
+            GR_TRY(gr_train_options_init(&o, c->recipes[i]));
+            gr_text_addf(out, "\nOf recipe %s:\n", c->recipes[i]->name);
+            gr_train_options_own_keys(&o, out);
+            gr_train_options_fini(&o);
+        }
+        gr_recipe_aliases_print(c->recipes[i], out);
     }
     return GR_OK;
 }
@@ -136,7 +137,11 @@ gr_status gr_keys_help(const gr_command *c, gr_text *out)
     GR_TRY(gr_train_options_init(&o, recipe));
     gr_train_options_keys(&o, out);
     gr_train_options_fini(&o);
-    if (!recipe)
+    if (recipe) {
+        gr_recipe_aliases_print(recipe, out);
+        gr_presets_print(recipe, out);
+    } else {
         GR_TRY(add_own_keys(c, out));
+    }
     return gr_text_status(out);
 }

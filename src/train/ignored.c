@@ -66,11 +66,10 @@ static void tell_of_other(gr_trainer *t, const char *key, bool is_default, const
     tell(t, key, !in_file || !is_default, why);
 }
 
-static void tell_optimizer(gr_trainer *t)
+static void tell_optimizer(gr_trainer *t, const gr_train_options *d)
 {
     static const char of_adam[] = "it is for adam and adamw, and the optimiser is sgd";
     const gr_train_options *o = &t->o;
-    const gr_optim *d = &t->recipe->defaults.optim;
 
     if (o->optimizer != (int)GR_OPTIM_SGD) {
         tell_of_other(t, "train.optimizer.momentum", o->momentum == d->momentum,
@@ -84,6 +83,15 @@ static void tell_optimizer(gr_trainer *t)
     tell_of_other(t, "train.optimizer.betas", o->beta1 == d->beta1 && o->beta2 == d->beta2,
                   of_adam);
     tell_of_other(t, "train.optimizer.eps", o->eps == d->eps, of_adam);
+}
+
+static void tell_update(gr_trainer *t)
+{
+    gr_train_options usual;
+
+    if (gr_train_options_init(&usual, t->recipe) == GR_OK)
+        tell_optimizer(t, &usual);
+    gr_train_options_fini(&usual);
 }
 
 static void tell_stopping(gr_trainer *t)
@@ -113,7 +121,7 @@ void gr_trainer_note_ignored(gr_trainer *t)
     tell(t, "dataloader.drop_last", o->drop_last && o->sampler == GR_ORDER_BUCKETED,
          "batches of samples of like length leave none over");
     tell_batch(t);
-    tell_optimizer(t);
+    tell_update(t);
     tell_stopping(t);
     tell_data(t);
     tell(t, "train.lr_scheduler.milestones",

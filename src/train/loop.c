@@ -558,6 +558,8 @@ gr_status gr_train(const gr_command *c, int *signal)
     st = gr_trainer_open(&t, c);
     if (st == GR_OK)
         st = gr_trainer_run(&t, signal);
+    else if (st == GR_ERR_STOPPED)
+        *signal = t.stopped_by;
     st = gr_trainer_end(&t, st);
     /* After a stop the process ends with its code: an echo on the way does not kill it. */
     if (st != GR_ERR_STOPPED)

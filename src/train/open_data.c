@@ -204,6 +204,20 @@ static gr_status keep_found(gr_trainer *t)
     return GR_OK;
 }
 
+static gr_status open_user(gr_trainer *t, gr_recipe_config *config)
+{
+    gr_snapshot *state = NULL;
+    gr_status st;
+
+    GR_TRY(gr_trainer_find_state(t, &state));
+    config->state = state;
+    st = gr_trainer_prepare(t, config);
+    if (st == GR_OK)
+        st = t->recipe->data->open(&t->user, config);
+    gr_snapshot_destroy(state);
+    return st == GR_OK ? gr_trainer_keep_state(t) : st;
+}
+
 gr_status gr_trainer_open_data(gr_trainer *t)
 {
     gr_recipe_config rc = { .task = t->task,
@@ -214,7 +228,7 @@ gr_status gr_trainer_open_data(gr_trainer *t)
                             .settings = t->o.settings };
 
     choose_workers(t);
-    GR_TRY(gr_wrap(t->recipe->data->open(&t->user, &rc), "recipe '%s'", t->recipe->name));
+    GR_TRY(gr_wrap(open_user(t, &rc), "recipe '%s'", t->recipe->name));
     GR_TRY(t->recipe->data->describe(t->user, &t->view));
     GR_TRY(gr_wrap(gr_fields_add_axes(&t->view, t->arena), "recipe '%s'", t->recipe->name));
     if (t->view.n_axes > 0 && !t->recipe->data->lengths)

@@ -152,6 +152,7 @@ static gr_status fill(gr_train_options *o)
     gr_settings *s = o->settings;
     gr_optim optim;
 
+    GR_TRY(gr_settings_settle(s));
     for (int i = 0; i < gr_n_rows; i++)
         if (gr_rows[i].offset != GR_NO_FIELD)
             GR_TRY(fill_field(o, &gr_rows[i], &s->slots[i].value));
@@ -182,36 +183,6 @@ gr_optim gr_train_options_optim(const gr_train_options *o)
 
 /* ---- defaults ---- */
 
-static gr_status put_f64(gr_settings *s, const char *key, double x)
-{
-    char text[40];
-
-    snprintf(text, sizeof(text), "%.17g", x);
-    return gr_settings_put_key(s, key, text, GR_FROM_RECIPE);
-}
-
-static gr_status put_recipe(gr_settings *s, const gr_recipe *recipe)
-{
-    static const char *const kinds[] = { "sgd", "adamw", "adam" }; /* gr_optim_kind */
-    const gr_recipe_defaults *d = &recipe->defaults;
-
-    if (d->epochs > 0)
-        GR_TRY(put_f64(s, "train.epochs", (double)d->epochs));
-    if (d->batch_size > 0)
-        GR_TRY(put_f64(s, "train.batch_size", (double)d->batch_size));
-    GR_TRY(put_f64(s, "train.lr", d->lr));
-    GR_TRY(gr_settings_put_key(s, "train.optimizer.name", kinds[d->optim.kind], GR_FROM_RECIPE));
-    GR_TRY(put_f64(s, "train.optimizer.momentum", d->optim.momentum));
-    GR_TRY(put_f64(s, "train.optimizer.beta1", d->optim.beta1));
-    GR_TRY(put_f64(s, "train.optimizer.beta2", d->optim.beta2));
-    GR_TRY(put_f64(s, "train.optimizer.eps", d->optim.eps));
-    GR_TRY(put_f64(s, "train.optimizer.weight_decay", d->optim.weight_decay));
-    GR_TRY(gr_settings_put_key(s, "train.optimizer.nesterov", d->optim.nesterov ? "true" : "false",
-                               GR_FROM_RECIPE));
-    return gr_settings_put_key(s, "train.optimizer.decay_all",
-                               d->optim.decay_all ? "true" : "false", GR_FROM_RECIPE);
-}
-
 static gr_status add_slots(gr_settings *s, const gr_recipe *recipe)
 {
     for (int i = 0; i < gr_n_rows; i++) {
@@ -222,8 +193,9 @@ static gr_status add_slots(gr_settings *s, const gr_recipe *recipe)
     }
     for (int i = 0; recipe && i < recipe->n_keys; i++)
         GR_TRY(gr_wrap(gr_settings_add(s, &recipe->keys[i], NULL), "recipe '%s'", recipe->name));
+    s->recipe = recipe;
     GR_TRY(gr_settings_link(s));
-    return recipe ? put_recipe(s, recipe) : GR_OK;
+    return gr_settings_link_own(s);
 }
 
 gr_status gr_train_options_init(gr_train_options *o, const gr_recipe *recipe)
@@ -240,6 +212,12 @@ gr_status gr_train_options_init(gr_train_options *o, const gr_recipe *recipe)
     if (st != GR_OK)
         gr_train_options_fini(o);
     return st;
+}
+
+gr_status gr_train_options_of_ranks(gr_train_options *o, int n_ranks)
+{
+    o->settings->n_ranks = n_ranks;
+    return fill(o);
 }
 
 void gr_train_options_fini(gr_train_options *o)
@@ -307,9 +285,13 @@ void gr_train_options_origin(const gr_train_options *o, const char *name, gr_tex
 
 /* ---- resuming ---- */
 
-static gr_status init_saved(gr_train_options *o, const gr_recipe *recipe, const gr_saved *saved)
+static gr_status init_saved(gr_train_options *o, const gr_recipe *recipe, const gr_saved *saved,
+                            const gr_settings *before)
 {
     GR_TRY(gr_train_options_init(o, recipe));
+    o->settings->task = before->task;
+    o->settings->n_ranks = before->n_ranks;
+    o->settings->recipes = before->recipes;
     o->settings->is_own = saved->is_own;
     GR_TRY(gr_settings_put_saved(o->settings, saved->lines));
     return fill(o);
@@ -321,8 +303,8 @@ gr_status gr_train_options_resume(gr_train_options *o, const gr_recipe *recipe,
     gr_train_options was = { 0 }, now = { 0 };
     gr_status st;
 
-    GR_TRY_GOTO(st, init_saved(&was, recipe, saved), done);
-    GR_TRY_GOTO(st, init_saved(&now, recipe, saved), done);
+    GR_TRY_GOTO(st, init_saved(&was, recipe, saved, o->settings), done);
+    GR_TRY_GOTO(st, init_saved(&now, recipe, saved, o->settings), done);
     GR_TRY_GOTO(st, gr_train_options_parse(&now, argc, argv), done);
     if (saved->trains)
         GR_TRY_GOTO(st, gr_train_options_check_fixed(&was, &now), done);

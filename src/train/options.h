@@ -3,7 +3,7 @@
  * (config/table.c): parser, help, docs/config.md, the record of a run, what ranks compare, and
  * what a resumed run takes from its checkpoint are all made of it.
  *
- * Flag > environment > file > recipe's default > default.
+ * Flag > environment > file > preset of the recipe > default.
  */
 #ifndef GR_TRAIN_OPTIONS_H
 #define GR_TRAIN_OPTIONS_H
@@ -95,7 +95,8 @@ typedef struct gr_train_options {
     int schedule;          /* gr_schedule_kind, or GR_SCHEDULE_PLATEAU */
     bool lr_by_epoch;      /* the rate changes once an epoch; periods count epochs */
     int64_t warmup_steps;
-    double warmup_epochs; /* over 0: instead of warmup_steps */
+    double warmup_epochs;     /* over 0: instead of warmup_steps */
+    int64_t warmup_max_steps; /* over 0: no more than these */
     bool warmup_at_0;
     int64_t lr_period, lr_patience, lr_cooldown;
     double lr_min, lr_gamma, lr_t_mult, lr_power, lr_threshold;
@@ -167,6 +168,8 @@ typedef struct gr_train_options {
 /* What suits the recipe (NULL: no recipe yet), and the trainer's own defaults. */
 gr_status gr_train_options_init(gr_train_options *o, const gr_recipe *recipe) GR_MUST_CHECK;
 void gr_train_options_fini(gr_train_options *o);
+/* Once the number of ranks is known: presets may depend on it. */
+gr_status gr_train_options_of_ranks(gr_train_options *o, int n_ranks) GR_MUST_CHECK;
 
 /* The environment, the words as typed ("--batchsize 8"), and the file that --config names.
  * Texts live as long as o->settings. */
@@ -190,7 +193,7 @@ typedef struct gr_saved {
 } gr_saved;
 
 /*
- * Settings for a resumed run: the recipe's defaults, over them those of the checkpoint that are
+ * Settings for a resumed run: the recipe's presets, over them those of the checkpoint that are
  * taken (config/saved.c), over them file, environment and words. GR_ERR_ARG when these change one
  * that decides which samples a step takes and the run trains on, or when the data of a run that is
  * not one's own are not named. On success *o is new, and its old texts live on; on failure it is as

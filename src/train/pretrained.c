@@ -11,6 +11,7 @@
 #include "gradus/ckpt.h"
 #include "optim/optim.h"
 #include "train/checkpoint.h"
+#include "train/foreign.h"
 
 #include <string.h>
 
@@ -144,7 +145,8 @@ void gr_pretrained_fini(gr_pretrained *p)
 /* Of the state, what a file of weights can hold. */
 static bool is_model(const gr_named *t)
 {
-    return !begins(t->name, "optimizer.") && !begins(t->name, GR_VAR_EMA);
+    return !begins(t->name, "optimizer.") && !begins(t->name, GR_VAR_EMA) &&
+           !begins(t->name, GR_SNAPSHOT_ASIDE);
 }
 
 /* Averages begin as the parameter does. */
@@ -283,6 +285,19 @@ static void report(gr_trainer *t, const gr_pretrained *p)
                         gr_text_str(&p->unexpected));
 }
 
+/* A file in a layout that the recipe knows has the model's names after that. */
+static gr_status apply(gr_trainer *t, gr_pretrained *p, const gr_snapshot *file, const char *map,
+                       const gr_snapshot *state)
+{
+    gr_snapshot *own;
+    gr_status st;
+
+    GR_TRY(gr_foreign_read(t->recipe, file, &own));
+    st = gr_pretrained_apply(p, own ? own : file, map, state);
+    gr_snapshot_destroy(own);
+    return st;
+}
+
 /* Rank 0. */
 static gr_status take_file(gr_trainer *t, const gr_snapshot *state)
 {
@@ -291,8 +306,7 @@ static gr_status take_file(gr_trainer *t, const gr_snapshot *state)
     gr_status st;
 
     GR_TRY_GOTO(st, gr_ckpt_read(t->o.pretrained, &file), done);
-    st =
-        gr_wrap(gr_pretrained_apply(&p, file, t->o.pretrained_map, state), "'%s'", t->o.pretrained);
+    st = gr_wrap(apply(t, &p, file, t->o.pretrained_map, state), "'%s'", t->o.pretrained);
     if (st == GR_OK)
         report(t, &p);
 
@@ -341,7 +355,7 @@ static gr_status take_whole(gr_trainer *t, const gr_snapshot *state)
 {
     bool is_own = gr_snapshot_get(t->resumed, GR_KEY_CONFIG) != NULL;
     gr_pretrained p = { 0 };
-    gr_status st = gr_pretrained_apply(&p, t->resumed, is_own ? NULL : t->o.pretrained_map, state);
+    gr_status st = apply(t, &p, t->resumed, is_own ? NULL : t->o.pretrained_map, state);
 
     if (st == GR_OK && p.n_taken < p.n_wanted)
         st = gr_fail(GR_ERR_ARG,

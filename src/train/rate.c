@@ -141,13 +141,15 @@ static gr_status read_milestones(const char *text, gr_schedule *s)
     return GR_OK;
 }
 
-/* Steps of the warm-up, never more than the run has. */
+/* Steps of the warm-up, never more than it may have, or the run has. */
 static int64_t warmup_steps(const gr_train_options *o, int64_t steps_per_epoch, int64_t n_steps)
 {
     double n = (double)o->warmup_steps;
 
     if (o->warmup_epochs > 0)
         n = ceil(o->warmup_epochs * (double)steps_per_epoch);
+    if (o->warmup_max_steps > 0 && n > (double)o->warmup_max_steps)
+        n = (double)o->warmup_max_steps;
     return n < (double)n_steps ? (int64_t)n : n_steps;
 }
 

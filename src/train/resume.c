@@ -119,6 +119,7 @@ static gr_status texts_to_bytes(const gr_snapshot *snap, gr_text *bytes)
             continue; /* a file of another program may use it */
         GR_TRY_GOTO(st, gr_snapshot_set(texts, key, text), done);
     }
+    GR_TRY_GOTO(st, gr_trainer_copy_state_tensors(snap, texts), done);
     GR_TRY_GOTO(st, gr_safetensors_format(texts, append, bytes), done);
     st = gr_text_status(bytes);
 
@@ -127,7 +128,7 @@ done:
     return st;
 }
 
-/* The texts of rank 0's checkpoint become t->resumed on the others. */
+/* The texts of rank 0's checkpoint, and the recipe's state, become t->resumed on the others. */
 static gr_status share_texts(gr_trainer *t)
 {
     gr_text bytes = GR_TEXT_INIT;

@@ -157,9 +157,11 @@ gr_status gr_trainer_begin(gr_trainer *t, const gr_command *c, gr_task task)
     GR_TRY(pick_recipe(t));
     GR_TRY(gr_train_options_init(&t->o, t->recipe));
     t->o.settings->recipes = c->recipes;
+    t->o.settings->task = (int)task;
     GR_TRY(gr_train_options_parse(&t->o, t->argc, t->argv));
     GR_TRY(gr_train_options_process(&t->o));
     GR_TRY(join_group(t));
+    GR_TRY(gr_train_options_of_ranks(&t->o, t->n_ranks));
     open_progress(t);
     if (gr_trainer_writes(t))
         gr_train_options_say_ignored(&t->o, true);
@@ -217,6 +219,7 @@ void gr_trainer_close(gr_trainer *t)
     gr_trainer_release_folder(t);
     gr_text_fini(&t->notes);
     gr_snapshot_destroy(t->resumed);
+    gr_snapshot_destroy(t->kept);
     for (int split = 0; split < GR_N_SPLITS; split++)
         gr_feed_close(&t->feeds[split]); /* batches lie in the device's memory */
     gr_trainer_close_sizes(t);
@@ -231,11 +234,12 @@ void gr_trainer_close(gr_trainer *t)
     gr_arena_destroy(t->arena);
 }
 
-/* Refused, here or on another rank. A rank that crashed or was waited for in vain is no refusal. */
+/* Refused, here or on another rank, or stopped before it had begun. A rank that crashed or was
+ * waited for in vain is no refusal. */
 static bool is_refusal(gr_status st)
 {
     return st == GR_ERR_ARG || st == GR_ERR_FORMAT || st == GR_ERR_NOMEM || st == GR_ERR_IO ||
-           st == GR_ERR_PEER;
+           st == GR_ERR_PEER || st == GR_ERR_STOPPED;
 }
 
 /* The last words of a run that failed, on rank 0, once the writer has ended: what is on the disk

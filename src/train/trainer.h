@@ -64,6 +64,7 @@ typedef struct gr_trainer {
 
     const gr_recipe *recipe;
     void *user;          /* the recipe's */
+    gr_snapshot *kept;   /* what checkpoints keep of it; NULL: nothing */
     gr_recipe_view view; /* of the recipe */
     gr_named *shapes;    /* of its feeds, for who plans; n_feeds, without memory */
     int64_t size[GR_N_SPLITS];
@@ -273,6 +274,17 @@ int64_t gr_eval_count(int64_t n, int rank, int n_ranks);
  * collective. */
 gr_status gr_trainer_count_skips(gr_trainer *t, gr_split split) GR_MUST_CHECK;
 gr_status gr_trainer_sum_up_skips(gr_trainer *t) GR_MUST_CHECK;
+
+/* prepare.c: what the recipe builds before its data are opened. Collective. GR_ERR_STOPPED: a signal
+ * came, and t->stopped_by is its number. */
+gr_status gr_trainer_prepare(gr_trainer *t, const gr_recipe_config *config) GR_MUST_CHECK;
+/* state.c: what t->resumed has of the recipe's state; NULL: nothing. Caller owns *out. */
+gr_status gr_trainer_find_state(const gr_trainer *t, gr_snapshot **out) GR_MUST_CHECK;
+/* state.c: t->kept from the recipe, equal on all ranks; collective. And to a checkpoint. */
+gr_status gr_trainer_keep_state(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_add_state(const gr_trainer *t, gr_snapshot *into) GR_MUST_CHECK;
+/* state.c: the tensors among them, for the other ranks; texts are shared with all others. */
+gr_status gr_trainer_copy_state_tensors(const gr_snapshot *from, gr_snapshot *to) GR_MUST_CHECK;
 
 /* survey.c: all samples of all splits looked at, broken ones named; collective. GR_ERR_FORMAT on
  * every rank alike when there are some that the run would not skip. */

@@ -23,9 +23,16 @@ static const gr_key keys[] = {
     { .name = "transform", .kind = GR_KEY_TREE },
 };
 
+static const gr_preset presets[] = {
+    { "train.lr", "0.1", NULL },
+    { "train.optimizer.name", "sgd", NULL },
+    { "drop", "0.2", "model.name=unet" },
+};
+
 static const gr_recipe recipe = { .abi = GR_RECIPE_ABI,
                                   .name = "fuzz",
-                                  .defaults = { .lr = 0.1, .optim = GR_OPTIM_INIT },
+                                  .presets = presets,
+                                  .n_presets = (int)(sizeof(presets) / sizeof(presets[0])),
                                   .keys = keys,
                                   .n_keys = (int)(sizeof(keys) / sizeof(keys[0])) };
 

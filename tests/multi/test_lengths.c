@@ -8,73 +8,11 @@
  */
 #include "check.h"
 #include "data/order.h"
-#include "multi/job.h"
-#include "scratch.h"
+#include "multi/toy_runs.h"
 #include "train/toy_recipe.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <unistd.h>
-
-#define MOST_WORDS 48
-
-static char self[1024];
-
-/* ---- runs ---- */
-
-/* Words separated by single spaces, after those that start n ranks; n 0: no gradrun. */
-static job start(int n_ranks, const char *line)
-{
-    static char gradrun[] = GR_BIN_DIR "/gradrun", option[] = "--nproc-per-node";
-    char *words[MOST_WORDS], n[16], text[2048];
-    int count = 0;
-    job j;
-
-    snprintf(n, sizeof(n), "%d", n_ranks);
-    snprintf(text, sizeof(text), "%s", line);
-    if (n_ranks > 0) {
-        words[count++] = gradrun;
-        words[count++] = option;
-        words[count++] = n;
-    }
-    words[count++] = self;
-    for (char *at = text + strspn(text, " "); *at;) {
-        size_t n_word = strcspn(at, " "), n_gap = strspn(at + n_word, " ");
-
-        GR_CHECK(count < MOST_WORDS - 1);
-        words[count++] = at;
-        at += n_word + n_gap;
-        if (n_gap > 0)
-            at[-(ptrdiff_t)n_gap] = '\0';
-    }
-    words[count] = NULL;
-    job_start(&j, words, NULL);
-    job_finish(&j);
-    return j;
-}
-
-static void run(int n_ranks, const char *line)
-{
-    job j = start(n_ranks, line);
-
-    if (j.exit_code != 0) {
-        fprintf(stderr, "'%s' on %d ranks ended with %d:\n%s\n", line, n_ranks, j.exit_code,
-                gr_text_str(&j.output));
-        exit(1);
-    }
-    job_fini(&j);
-}
-
-static void refuse(const char *line, const char *why)
-{
-    job j = start(1, line);
-
-    if (j.exit_code == 0 || !strstr(gr_text_str(&j.output), why)) {
-        fprintf(stderr, "'%s' did not fail with '%s':\n%s\n", line, why, gr_text_str(&j.output));
-        exit(1);
-    }
-    job_fini(&j);
-}
 
 static gr_text read_file(const char *path)
 {
@@ -113,12 +51,12 @@ static void pair(const char *name, int n_ranks, int at, const char *options)
     char line[1024], path[128], other[128];
 
     snprintf(line, sizeof(line), "train toy --output_dir %s.whole " COMMON " %s", name, options);
-    run(n_ranks, line);
+    toy_run(n_ranks, line);
     snprintf(line, sizeof(line), "train toy --output_dir %s.parts " COMMON " --max_steps %d %s",
              name, at, options);
-    run(n_ranks, line);
+    toy_run(n_ranks, line);
     snprintf(line, sizeof(line), "train toy --resume %s.parts", name);
-    run(n_ranks, line);
+    toy_run(n_ranks, line);
     snprintf(path, sizeof(path), "%s.whole/checkpoints/last.safetensors", name);
     snprintf(other, sizeof(other), "%s.parts/checkpoints/last.safetensors", name);
     check_same(path, other);
@@ -152,12 +90,12 @@ static void test_results(void)
         snprintf(line, sizeof(line),
                  "test toy --checkpoint two.whole --output t%d --device cpu --test_batch_size %d",
                  i, batches[i]);
-        run(i + 1, line);
+        toy_run(i + 1, line);
         snprintf(
             line, sizeof(line),
             "predict toy --checkpoint two.whole --output p%d --device cpu --test_batch_size %d", i,
             batches[i]);
-        run(i + 1, line);
+        toy_run(i + 1, line);
         snprintf(path, sizeof(path), "t%d/test_metrics.json", i);
         GR_CHECK_EQ((int64_t)number_in(path, "samples"), 41);
         GR_CHECK(number_in(path, "fragments") == number_in("t0/test_metrics.json", "fragments"));
@@ -221,7 +159,7 @@ static void one_step(int n_ranks, const char *reduction, double *val_loss, doubl
              "--momentum 0 --weight_decay 0 --lr 0.5 --warmup_steps 0 --n_train 5 --toy.span 4 "
              "--loss_reduction %s",
              reduction, n_ranks, reduction);
-    run(n_ranks, line);
+    toy_run(n_ranks, line);
     snprintf(path, sizeof(path), "%s%d/metrics.jsonl", reduction, n_ranks);
     GR_CHECK(number_in(path, "step") == 1);
     *val_loss = number_in(path, "val_loss");
@@ -246,23 +184,17 @@ static void test_global_loss(void)
 
 static void test_refused(void)
 {
-    refuse("train toy --output_dir r " COMMON " --token_budget 20",
-           "training samples of recipe 'toy': sample ");
-    refuse("train toy --output_dir r --device cpu --sampler distributed --token_budget 400",
-           "is for the sampler 'bucketed' only");
-    refuse("train toy --output_dir r " COMMON " --toy.broken 5", "chain 5 is broken");
-    refuse("train toy --output_dir r " COMMON " --batch_size 0", "batch_size");
+    toy_refuse(1, "train toy --output_dir r " COMMON " --token_budget 20",
+               "training samples of recipe 'toy': sample ");
+    toy_refuse(1, "train toy --output_dir r --device cpu --sampler distributed --token_budget 400",
+               "is for the sampler 'bucketed' only");
+    toy_refuse(1, "train toy --output_dir r " COMMON " --toy.broken 5", "chain 5 is broken");
+    toy_refuse(1, "train toy --output_dir r " COMMON " --batch_size 0", "batch_size");
 }
 
 int main(int argc, char **argv)
 {
-    ssize_t n;
-
-    if (argc > 1)
-        return toy_main(argv[0], argc, argv);
-    n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    GR_CHECK(n > 0);
-    gr_test_scratch();
+    toy_runs_begin(argc, argv);
     test_steps_differ();
     pair("one", 1, 20, "");
     pair("two", 2, 50, "--epochs 8");
@@ -273,6 +205,6 @@ int main(int argc, char **argv)
     test_results();
     test_global_loss();
     test_refused();
-    run(2, "check toy " COMMON);
+    toy_run(2, "check toy " COMMON);
     return 0;
 }

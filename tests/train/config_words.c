@@ -33,10 +33,18 @@ static const gr_key keys[] = {
     { .name = "dataset.ignore_index", .kind = GR_KEY_INT, .preset = "255" },
 };
 
+static const gr_preset presets[] = {
+    { "train.epochs", "3", NULL },
+    { "train.batch_size", "16", NULL },
+    { "train.lr", "0.1", NULL },
+    { "train.optimizer.weight_decay", "0.01", NULL },
+};
+
 const gr_recipe config_recipe = {
     .abi = GR_RECIPE_ABI,
     .name = "guides",
-    .defaults = { .epochs = 3, .batch_size = 16, .lr = 0.1, .optim = GR_OPTIM_ADAMW_INIT },
+    .presets = presets,
+    .n_presets = N(presets),
     .keys = keys,
     .n_keys = N(keys),
 };

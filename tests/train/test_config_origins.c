@@ -59,7 +59,7 @@ static void test_precedence(void)
     check_origin("wandb_project", "environment variable WANDB_PROJECT");
     check_origin("wandb.entity", "test_config.yaml:1");
     check_origin("epochs", "flag '--epochs'");
-    check_origin("lr", "the recipe's default");
+    check_origin("lr", "preset of recipe guides");
     check_origin("keep", "default");
     GR_CHECK_OK(config_parse("--wandb-project flag --timeout 3"));
     GR_CHECK_STR(o->wandb_project, "flag");

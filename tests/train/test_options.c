@@ -8,10 +8,18 @@
 
 #define N(a) ((int)(sizeof(a) / sizeof(a[0])))
 
+static const gr_preset presets[] = {
+    { "train.epochs", "3", NULL },
+    { "train.batch_size", "16", NULL },
+    { "train.lr", "0.1", NULL },
+    { "train.optimizer.name", "sgd", NULL },
+};
+
 static const gr_recipe recipe = {
     .abi = GR_RECIPE_ABI,
     .name = "test",
-    .defaults = { .epochs = 3, .batch_size = 16, .lr = 0.1, .optim = GR_OPTIM_INIT },
+    .presets = presets,
+    .n_presets = N(presets),
 };
 
 static gr_arena *arena;
@@ -117,7 +125,7 @@ static void test_resume(void)
     gr_train_options_record(&o, GR_RECORD_SAVE, &saved);
     GR_CHECK_OK(gr_text_status(&saved));
     GR_CHECK(strstr(saved.str, "seed = 9\n"));
-    GR_CHECK(!strstr(saved.str, "max_steps"));
+    GR_CHECK(!strstr(saved.str, "\nmax_steps"));
 
     GR_CHECK_OK(resume(saved.str, 0, NULL));
     GR_CHECK_NEAR(o.lr, 0.1 + 0.2, 0);

@@ -114,6 +114,15 @@ static void check_warmup(void)
     o.warmup_steps = 1000;
     GR_CHECK_OK(gr_rate_schedule(&o, 1, 10, 100, &one));
     GR_CHECK_EQ(one.n_warmup, 100);
+    o.warmup_max_steps = 30;
+    GR_CHECK_OK(gr_rate_schedule(&o, 1, 10, 100, &one));
+    GR_CHECK_EQ(one.n_warmup, 30);
+    o.warmup_epochs = 2; /* of ten steps: shorter than it may be */
+    GR_CHECK_OK(gr_rate_schedule(&o, 1, 10, 100, &one));
+    GR_CHECK_EQ(one.n_warmup, 20);
+    o.warmup_max_steps = 0;
+    o.warmup_epochs = 0;
+    GR_CHECK_OK(gr_rate_schedule(&o, 1, 10, 100, &one));
     GR_CHECK_NEAR(gr_schedule_lr(&one, 99), 1e-3, 1e-12);
     GR_CHECK_OK(gr_rate_schedule(&o, 1, 1000, 5000, &one));
     GR_CHECK_OK(gr_rate_schedule(&o, 8, 1000, 5000, &eight));

@@ -13,6 +13,7 @@
 #include "gradus/settings.h"
 #include "train/command.h"
 #include "train/config/process.h"
+#include "train/toy_keep.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ typedef struct toy {
     int64_t span;   /* lengths differ by less than that */
     int64_t broken; /* the training sample that does not load; -1: none */
     double dropout;
+    toy_state state;
 } toy;
 
 /* ---- data ---- */
@@ -64,6 +66,7 @@ void toy_lengths(int64_t index, int64_t out[TOY_AXES])
 static gr_status open_toy(void **user, const gr_recipe_config *config)
 {
     toy *t = calloc(1, sizeof(*t));
+    gr_status st;
 
     if (!t)
         return gr_fail(GR_ERR_NOMEM, "no memory for the recipe");
@@ -73,8 +76,19 @@ static gr_status open_toy(void **user, const gr_recipe_config *config)
     t->span = gr_settings_int(config->settings, "toy.span");
     t->broken = gr_settings_int(config->settings, "toy.broken");
     t->dropout = gr_settings_f64(config->settings, "toy.dropout");
-    *user = t;
-    return GR_OK;
+    st = toy_check_cache(config);
+    if (st == GR_OK)
+        st = toy_open_state(&t->state, config);
+    if (st != GR_OK)
+        free(t);
+    else
+        *user = t;
+    return st;
+}
+
+static gr_status save(const void *user, gr_snapshot *into)
+{
+    return toy_save_state(&((const toy *)user)->state, into);
 }
 
 static int64_t size_of(const void *user, gr_split split)
@@ -281,11 +295,40 @@ static const gr_key keys[] = {
       .min = 0,
       .max = 0.9,
       .help = "dropout" },
+    { .name = "toy.cache",
+      .kind = GR_KEY_TEXT,
+      .use = GR_KEY_WRITES,
+      .help = "folder of what is prepared; default: nothing is" },
+    { .name = "toy.parts",
+      .kind = GR_KEY_INT,
+      .preset = "6",
+      .min = 1,
+      .max = 1000,
+      .help = "of the cache" },
+    { .name = "toy.part_ms",
+      .kind = GR_KEY_INT,
+      .preset = "0",
+      .min = 0,
+      .max = 1e6,
+      .help = "what building a part takes" },
+    { .name = "toy.broken_part",
+      .kind = GR_KEY_INT,
+      .preset = "-1",
+      .min = -1,
+      .max = 1e6,
+      .help = "a part that cannot be built" },
+    { .name = "toy.word", .kind = GR_KEY_TEXT, .help = "state; default: there is none" },
+    { .name = "toy.differs",
+      .kind = GR_KEY_BOOL,
+      .preset = "false",
+      .help = "ranks settle different state" },
 };
 
 static const gr_recipe_data data = {
     .open = open_toy,
     .close = free,
+    .save = save,
+    .preparation = &toy_preparation,
     .describe = describe,
     .size = size_of,
     .lengths = lengths,
@@ -304,11 +347,19 @@ static const gr_recipe_evaluation evaluation = {
     .predict = predict,
 };
 
+static const gr_preset presets[] = {
+    { "train.epochs", "2", NULL },
+    { "train.batch_size", "8", NULL },
+    { "train.lr", "1e-2", NULL },
+    { "train.optimizer.weight_decay", "0.01", NULL },
+};
+
 const gr_recipe toy_recipe = {
     .abi = GR_RECIPE_ABI,
     .name = "toy",
     .help = "chains of two lengths",
-    .defaults = { .epochs = 2, .batch_size = 8, .lr = 1e-2, .optim = GR_OPTIM_ADAMW_INIT },
+    .presets = presets,
+    .n_presets = (int)(sizeof(presets) / sizeof(presets[0])),
     .keys = keys,
     .n_keys = sizeof(keys) / sizeof(keys[0]),
     .data = &data,

@@ -159,11 +159,19 @@ static const gr_recipe_evaluation evaluation = {
     .predict = shapes_predict,
 };
 
+static const gr_preset presets[] = {
+    { "train.epochs", "8", NULL },
+    { "train.batch_size", "64", NULL },
+    { "train.lr", "2e-3", NULL },
+    { "train.optimizer.weight_decay", "0.01", NULL },
+};
+
 const gr_recipe gr_recipe_shapes = {
     .abi = GR_RECIPE_ABI,
     .name = "shapes",
     .help = "an MLP tells ten kinds of drawn shapes apart; the data are computed",
-    .defaults = { .epochs = 8, .batch_size = 64, .lr = 2e-3, .optim = GR_OPTIM_ADAMW_INIT },
+    .presets = presets,
+    .n_presets = sizeof(presets) / sizeof(presets[0]),
     .data = &data,
     .model = &model,
     .evaluation = &evaluation,

@@ -299,11 +299,19 @@ static const gr_recipe_evaluation evaluation = {
     .predict = gr_vision_predict,
 };
 
+static const gr_preset presets[] = {
+    { "train.epochs", "20", NULL },
+    { "train.batch_size", "32", NULL },
+    { "train.lr", "1e-3", NULL },
+    { "train.optimizer.weight_decay", "0.01", NULL },
+};
+
 const gr_recipe gr_recipe_vision = {
     .abi = GR_RECIPE_ABI,
     .name = "vision",
     .help = "classification and segmentation of pictures: ResNet, U-Net, MLP",
-    .defaults = { .epochs = 20, .batch_size = 32, .lr = 1e-3, .optim = GR_OPTIM_ADAMW_INIT },
+    .presets = presets,
+    .n_presets = sizeof(presets) / sizeof(presets[0]),
     .keys = gr_vision_keys,
     .n_keys = GR_VISION_N_KEYS,
     .data = &data,

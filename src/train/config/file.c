@@ -61,7 +61,7 @@ static gr_status put_entry(gr_settings *s, const gr_tree_entry *e, const char *p
     gr_origin from = {
         .kind = GR_FROM_FILE, .name = path, .file = e->value->file, .line = e->line
     };
-    const gr_way *way = gr_settings_way(s, path, strlen(path));
+    const gr_way *way = gr_settings_said(s, path, strlen(path), GR_FROM_FILE);
     bool is_tree = way && s->slots[way->slot].key->kind == GR_KEY_TREE;
     bool is_map = e->value->type == GR_TREE_MAP;
     bool is_empty = e->value->type == GR_TREE_NULL && e->value->empty;
@@ -69,11 +69,11 @@ static gr_status put_entry(gr_settings *s, const gr_tree_entry *e, const char *p
     if (way && !is_tree && !is_map && !is_empty && is_for_group(s, way, e->value, path))
         return fail_group(e->value, &from);
     if (way && (is_tree || !is_map) && !(is_empty && gr_settings_is_group(s, path)))
-        return gr_settings_put(s, way, e->value, &from);
+        return gr_settings_forgive(s, path, gr_settings_put(s, way, e->value, &from));
     if (gr_settings_is_group(s, path))
         return put_group(s, e->value, &from);
     if (way)
-        return gr_settings_put(s, way, e->value, &from);
+        return gr_settings_forgive(s, path, gr_settings_put(s, way, e->value, &from));
     return s->is_lenient ? GR_OK : unknown_group(s, e->value, &from);
 }
 

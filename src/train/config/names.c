@@ -14,10 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define MAX_NAME 128 /* longer words are no names */
-
-/* The name with a known prefix replaced and '_' for '-'; false: too long. */
-static bool canonical(const gr_settings *s, const char *name, size_t n, char out[MAX_NAME])
+bool gr_name_canonical(const gr_settings *s, const char *name, size_t n, char out[GR_MAX_NAME])
 {
     const gr_prefix *p = s->names.prefixes;
 
@@ -26,8 +23,8 @@ static bool canonical(const gr_settings *s, const char *name, size_t n, char out
             break;
     n -= p && p->name ? strlen(p->name) : 0;
     name += p && p->name ? strlen(p->name) : 0;
-    if (snprintf(out, MAX_NAME, "%s%.*s", p && p->name ? p->means : "", (int)(n < 999 ? n : 999),
-                 name) >= MAX_NAME)
+    if (snprintf(out, GR_MAX_NAME, "%s%.*s", p && p->name ? p->means : "", (int)(n < 999 ? n : 999),
+                 name) >= GR_MAX_NAME)
         return false;
     for (; *out; out++)
         *out = *out == '-' ? '_' : *out;
@@ -36,30 +33,30 @@ static bool canonical(const gr_settings *s, const char *name, size_t n, char out
 
 const gr_way *gr_settings_way(const gr_settings *s, const char *name, size_t n_name)
 {
-    char wanted[MAX_NAME];
+    char wanted[GR_MAX_NAME];
 
-    return canonical(s, name, n_name, wanted) ? gr_settings_find(s, wanted) : NULL;
+    return gr_name_canonical(s, name, n_name, wanted) ? gr_settings_find(s, wanted) : NULL;
 }
 
 /* "scheduler" to "train.lr_scheduler."; false: too long. */
-static bool group_name(const gr_settings *s, const char *name, char out[MAX_NAME])
+static bool group_name(const gr_settings *s, const char *name, char out[GR_MAX_NAME])
 {
-    char dotted[MAX_NAME];
+    char dotted[GR_MAX_NAME];
 
     return snprintf(dotted, sizeof(dotted), "%s.", name) < (int)sizeof(dotted) &&
-           canonical(s, dotted, strlen(dotted) + 1, out);
+           gr_name_canonical(s, dotted, strlen(dotted) + 1, out);
 }
 
 bool gr_settings_group_has(const gr_settings *s, const char *group, const char *key)
 {
-    char wanted[MAX_NAME];
+    char wanted[GR_MAX_NAME];
 
     return group_name(s, group, wanted) && strncmp(key, wanted, strlen(wanted)) == 0;
 }
 
 bool gr_settings_is_group(const gr_settings *s, const char *name)
 {
-    char wanted[MAX_NAME];
+    char wanted[GR_MAX_NAME];
     size_t n;
 
     if (!group_name(s, name, wanted))
@@ -114,9 +111,9 @@ static gr_status refuse_secret(const gr_origin *from, const char *name)
 
 static const char *known_gone(const gr_settings *s, const char *name)
 {
-    char wanted[MAX_NAME];
+    char wanted[GR_MAX_NAME];
 
-    if (!canonical(s, name, strlen(name), wanted))
+    if (!gr_name_canonical(s, name, strlen(name), wanted))
         return NULL;
     for (const gr_gone *g = s->names.gone; g && g->name; g++)
         if (gr_same_name(g->name, wanted))
@@ -127,9 +124,9 @@ static const char *known_gone(const gr_settings *s, const char *name)
 /* Another recipe that has it; NULL: none. */
 static const char *who_knows(const gr_settings *s, const char *name)
 {
-    char wanted[MAX_NAME];
+    char wanted[GR_MAX_NAME];
 
-    if (!s->recipes || !canonical(s, name, strlen(name), wanted))
+    if (!s->recipes || !gr_name_canonical(s, name, strlen(name), wanted))
         return NULL;
     for (int i = 0; s->recipes[i]; i++)
         for (int k = 0; k < s->recipes[i]->n_keys; k++)
@@ -185,7 +182,7 @@ static const char *same_end(const gr_settings *s, const char *name)
     return n_here == 1 ? here : n_any == 1 ? any : NULL;
 }
 
-static gr_status fail_unknown(const gr_origin *from, const char *near)
+static gr_status fail_unknown(const gr_settings *s, const gr_origin *from, const char *near)
 {
     const char *what = from->kind == GR_FROM_FLAG ? "flag" : "key";
     const char *dashes = from->kind == GR_FROM_FLAG ? "--" : "";
@@ -193,6 +190,9 @@ static gr_status fail_unknown(const gr_origin *from, const char *near)
     if (from->kind == GR_FROM_FLAG && near)
         return gr_fail(GR_ERR_ARG, "unknown flag '%s'; did you mean '%s%s'?", from->name, dashes,
                        near);
+    if (from->kind == GR_FROM_FLAG && s->listed_by)
+        return gr_fail(GR_ERR_ARG, "unknown flag '%s'; 'gradus %s --help' lists all", from->name,
+                       s->listed_by);
     if (from->kind == GR_FROM_FLAG)
         return gr_fail(GR_ERR_ARG, "unknown flag '%s'; 'gradus help keys' lists all", from->name);
     if (near)
@@ -241,7 +241,7 @@ gr_status gr_settings_unknown(const gr_settings *s, const gr_origin *from, const
     if (st == GR_OK) {
         const char *near = same_end(s, name);
 
-        st = fail_unknown(from, near ? near : gr_nearest(name, (const char *const *)names));
+        st = fail_unknown(s, from, near ? near : gr_nearest(name, (const char *const *)names));
     }
     gr_arena_destroy(a);
     return st;

@@ -68,7 +68,8 @@ static bool has_value(const gr_train_options *o, int i)
 /* One of the recipe's that nobody has given. */
 static bool is_preset(const gr_train_options *o, int i)
 {
-    return i >= gr_n_rows && o->settings->slots[i].origin.kind <= GR_FROM_DEFAULT;
+    return i >= gr_n_rows && o->settings->slots[i].origin.kind <= GR_FROM_RECIPE &&
+           !o->settings->slots[i].is_found;
 }
 
 static bool is_wanted(const gr_train_options *o, int i, gr_record what)
@@ -112,6 +113,20 @@ static bool was_before(const gr_train_options *o, int i, size_t n_group)
     return false;
 }
 
+/* Whose a value of the recipe's is that nobody has chosen. The trainer's are settings of the run
+ * from now on. */
+static void add_source(const gr_train_options *o, int i, gr_text *out)
+{
+    const gr_slot *slot = &o->settings->slots[i];
+
+    if (slot->is_found) {
+        gr_text_add(out, " # found in the data");
+    } else if (i >= gr_n_rows && slot->origin.kind == GR_FROM_RECIPE) {
+        gr_text_add(out, " # ");
+        gr_origin_print(&slot->origin, out);
+    }
+}
+
 /* Keys that begin with the first n_above characters of `above`. Depth is that of the keys. */
 static void add_group(const gr_train_options *o, const char *above, size_t n_above, int indent,
                       gr_text *out)
@@ -129,7 +144,8 @@ static void add_group(const gr_train_options *o, const char *above, size_t n_abo
             gr_text_addf(out, "%*s%s%s: ", indent, "", is_preset(o, i) || is_found ? "# " : "",
                          rest);
             add_slot(o, i, GR_FORM_YAML, out);
-            gr_text_add(out, is_found ? " # found in the data\n" : "\n");
+            add_source(o, i, out);
+            gr_text_add(out, "\n");
         } else if (!was_before(o, i, n_above + n)) {
             gr_text_addf(out, "%*s%.*s:\n", indent, "", (int)n, rest);
             add_group(o, key, n_above + n + 1, indent + 2, out);
@@ -227,6 +243,10 @@ static void help_row(const gr_train_options *o, int i, gr_text *out)
     if (own ? has_value(o, i) : slot->value.n > 0) {
         gr_text_add(out, " [");
         add_slot(o, i, GR_FORM_LINE, out);
+        if (slot->origin.kind == GR_FROM_RECIPE) {
+            gr_text_add(out, ", ");
+            gr_origin_print(&slot->origin, out);
+        }
         gr_text_add(out, "]");
     }
     gr_text_add(out, "\n");
@@ -350,6 +370,15 @@ static bool list_names(const gr_train_options *o, int slot, const char *word, gr
         gr_text_addf(out, ", %s", w->alias.name);
         if (w->alias.on)
             gr_text_addf(out, " (= %s)", w->alias.on);
+    }
+    for (int i = 0; i < s->n_own; i++) {
+        const gr_way *w = &s->own[i];
+
+        if (w->slot != slot)
+            continue;
+        found = found || has_word(w->alias.name, word);
+        gr_text_addf(out, ", %s (of recipe %s%s%s)", w->alias.name, s->recipe->name,
+                     w->own->tasks ? ", with " : "", w->own->tasks ? w->own->tasks : "");
     }
     return found;
 }

@@ -68,9 +68,10 @@ gr_status gr_request_read(gr_request *r, const gr_command *c)
     gr_words w = { .extra = extra, .is_apart = is_apart, .arg = &l };
     const char *word;
 
-    *r = (gr_request){ 0 };
+    *r = (gr_request){ .verb = c->verb };
     GR_TRY(gr_train_options_init(&r->o, NULL));
     r->o.settings->is_lenient = true;
+    r->o.settings->recipes = c->recipes;
     GR_TRY(gr_train_options_look(&r->o, c->argc > 0 ? c->argc : 0, c->argv, &w));
     word = l.sure ? l.sure : l.maybe;
     if (!l.sure && l.maybe && r->o.recipe && strcmp(l.maybe, r->o.recipe) != 0)
@@ -186,6 +187,14 @@ static gr_status recipe_of_run(const gr_request *r, const gr_command *c, const g
 
 /* ---- no recipe was named ---- */
 
+/* The names of a recipe may depend on it. */
+static int task_of(const char *verb)
+{
+    if (verb && strcmp(verb, "predict") == 0)
+        return GR_TASK_PREDICT;
+    return verb && strcmp(verb, "test") == 0 ? GR_TASK_TEST : GR_TASK_TRAIN;
+}
+
 /* Whether every setting is known with this recipe, and one of them is its own. A value that is
  * wrong counts as no. *why: what it would refuse; NULL: nothing. */
 static gr_status knows_all(const gr_request *r, const gr_recipe *recipe, bool *out,
@@ -199,6 +208,7 @@ static gr_status knows_all(const gr_request *r, const gr_recipe *recipe, bool *o
     if (recipe->abi != GR_RECIPE_ABI)
         return GR_OK;
     GR_TRY(gr_train_options_init(&o, recipe));
+    o.settings->task = task_of(r->verb);
     st = gr_train_options_parse(&o, r->argc, r->argv);
     for (int i = gr_n_rows; st == GR_OK && i < o.settings->n_slots; i++)
         *out |= o.settings->slots[i].origin.kind > GR_FROM_SAVED;

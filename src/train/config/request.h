@@ -18,7 +18,8 @@ typedef struct gr_request {
     const char *word;   /* the recipe as it was named; NULL: not */
     int argc;           /* the words without the recipe's name; argv is in the settings' arena */
     char **argv;
-    bool has_task; /* a flag or the file named one */
+    const char *verb; /* the command's name; NULL: train */
+    bool has_task;    /* a flag or the file named one */
 } gr_request;
 
 /* GR_ERR_ARG as always. Ended with gr_request_fini(), also after a failure. */

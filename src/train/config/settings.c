@@ -38,6 +38,7 @@ void gr_settings_destroy(gr_settings *s)
     gr_arena_destroy(s->arena);
     gr_free(s->slots);
     gr_free(s->ways);
+    gr_free(s->own);
     gr_free(s);
 }
 
@@ -138,7 +139,7 @@ void gr_origin_print(const gr_origin *o, gr_text *out)
     switch (o->kind) {
     case GR_FROM_NOTHING:
     case GR_FROM_DEFAULT: gr_text_add(out, "default"); break;
-    case GR_FROM_RECIPE: gr_text_add(out, "the recipe's default"); break;
+    case GR_FROM_RECIPE: gr_text_addf(out, "preset of recipe %s", o->file ? o->file : ""); break;
     case GR_FROM_SAVED: gr_text_add(out, "the checkpoint"); break;
     case GR_FROM_FILE: gr_text_addf(out, "%s:%d", o->file, o->line); break;
     case GR_FROM_ENV: gr_text_addf(out, "environment variable %s", o->name); break;
@@ -153,7 +154,8 @@ gr_status gr_settings_wrap(gr_status st, const gr_origin *from)
     switch (from->kind) {
     case GR_FROM_NOTHING:
     case GR_FROM_DEFAULT: return gr_wrap(st, "setting '%s'", from->name ? from->name : "");
-    case GR_FROM_RECIPE: return gr_wrap(st, "the recipe's default of '%s'", from->name);
+    case GR_FROM_RECIPE:
+        return gr_wrap(st, "recipe %s: preset of '%s'", from->file ? from->file : "", from->name);
     case GR_FROM_SAVED: return gr_wrap(st, "the checkpoint's setting '%s'", from->name);
     case GR_FROM_FILE: return gr_wrap(st, "%s:%d: '%s'", from->file, from->line, from->name);
     case GR_FROM_ENV: return gr_wrap(st, "environment variable '%s'", from->name);
@@ -220,6 +222,8 @@ gr_status gr_settings_put(gr_settings *s, const gr_way *way, const gr_tree *t,
             gr_ignored_add(&s->ignored[GR_IGNORED_FILE], from->name);
         return GR_OK;
     }
+    if (way->own)
+        GR_TRY(gr_settings_follow_own(s, way->own, t, &t));
     GR_TRY(gr_settings_wrap(follow_switch(s, &way->alias, t, &t), from));
     GR_TRY(gr_settings_wrap(gr_setting_read(s->arena, slot->key, t, &v), from));
     if (from->kind < slot->origin.kind || (v.n == 0 && t->type == GR_TREE_NULL))

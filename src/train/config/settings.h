@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "gradus/recipe.h"
 #include "gradus/settings.h"
 #include "train/config/value.h"
 
@@ -23,7 +24,7 @@ extern "C" {
 typedef enum gr_origin_kind {
     GR_FROM_NOTHING,
     GR_FROM_DEFAULT,
-    GR_FROM_RECIPE, /* its own default for one of the trainer's settings */
+    GR_FROM_RECIPE, /* a preset of it */
     GR_FROM_SAVED,  /* the checkpoint that a run goes on from */
     GR_FROM_FILE,
     GR_FROM_ENV,
@@ -33,7 +34,7 @@ typedef enum gr_origin_kind {
 typedef struct gr_origin {
     gr_origin_kind kind;
     const char *name; /* as it was written: "--lr", "training.lr", "WANDB_PROJECT" */
-    const char *file;
+    const char *file; /* GR_FROM_RECIPE: whose it is, "protein (form=newest)" */
     int line;
 } gr_origin;
 
@@ -77,6 +78,7 @@ typedef struct gr_way {
     gr_alias alias;
     uint32_t hash; /* of its name */
     int slot;
+    const struct gr_recipe_alias *own; /* the recipe's; NULL: it is none of those */
 } gr_way;
 
 /* Settings in files of a run that were not taken, by name (config/saved.c). */
@@ -98,10 +100,16 @@ struct gr_settings {
     int n_slots, cap_slots;
     gr_way *ways; /* every known name: the slots' own first */
     int n_ways, cap_ways;
+    gr_way *own; /* names of the recipe that go before those (names_own.c) */
+    int n_own, cap_own;
     gr_names names;
-    bool is_lenient; /* names that are not known are passed over */
-    bool is_own;     /* the checkpoint that is gone on from is of one's own run */
-    bool is_foreign; /* the file that is read is the record of somebody else's */
+    const struct gr_recipe *recipe; /* whose presets and names they are; NULL: none */
+    int task;                       /* gr_task: with which of the recipe's names */
+    int n_ranks;                    /* for presets; 0: not known yet, which is one */
+    const char *listed_by;          /* the command whose --help has all names; NULL: help keys */
+    bool is_lenient;                /* names that are not known are passed over */
+    bool is_own;                    /* the checkpoint that is gone on from is of one's own run */
+    bool is_foreign;                /* the file that is read is the record of somebody else's */
     gr_ignored ignored[GR_N_IGNORED];
     const struct gr_recipe *const
         *recipes;        /* all there are, NULL at the end, for messages; or NULL */
@@ -117,6 +125,27 @@ gr_status gr_settings_link(gr_settings *s) GR_MUST_CHECK;
 
 gr_slot *gr_settings_slot(const gr_settings *s, const char *key); /* canonical; NULL: none */
 
+/* presets.c: takes back the presets that were put and puts those that hold now. GR_ERR_ARG: a row
+ * is wrong. */
+gr_status gr_settings_settle(gr_settings *s) GR_MUST_CHECK;
+/* presets.c: the rows, as `gradus help keys RECIPE` has them. */
+void gr_presets_print(const struct gr_recipe *recipe, gr_text *out);
+
+/* names_own.c: the recipe's own names. After all slots were added. */
+gr_status gr_settings_link_own(gr_settings *s) GR_MUST_CHECK;
+/* names_own.c: gr_settings_way() of what a user says: the recipe's own names go first. */
+const gr_way *gr_settings_said(const gr_settings *s, const char *name, size_t n_name,
+                               gr_origin_kind from);
+/* names_own.c: the value as the setting has it: with its unit, or nothing. */
+gr_status gr_settings_follow_own(gr_settings *s, const gr_recipe_alias *a, const gr_tree *t,
+                                 const gr_tree **out) GR_MUST_CHECK;
+/* names_own.c: what is wrong with a value at the first look may be right with a recipe. */
+gr_status gr_settings_forgive(const gr_settings *s, const char *name, gr_status st) GR_MUST_CHECK;
+void gr_recipe_aliases_print(const struct gr_recipe *recipe, gr_text *out);
+
+/* names.c: the name with '_' for '-' and its beginning as it is here; false: too long. */
+#define GR_MAX_NAME 128 /* longer words are no names */
+bool gr_name_canonical(const gr_settings *s, const char *name, size_t n, char out[GR_MAX_NAME]);
 /* By the whole name; NULL: none. */
 gr_way *gr_settings_find(const gr_settings *s, const char *name);
 /* names.c: the way that a name as written leads; NULL: none. */

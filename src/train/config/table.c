@@ -135,6 +135,8 @@ const gr_row gr_rows[] = {
       "the number of ranks"), "warmup_steps", "N", NULL, AT(warmup_steps), SAVED },
     { F64("train.lr_scheduler.warmup_epochs", "0", 0, 1e9, "the same in epochs; over 0: instead of warmup_steps"),
       "warmup_epochs", "X", NULL, AT(warmup_epochs), SAVED },
+    { INT("train.lr_scheduler.warmup_max_steps", "0", 0, MANY, "no longer warm-up than this, in optimiser steps; "
+      "0: as long as the other two say"), "warmup_max_steps", "N", NULL, AT(warmup_max_steps), SAVED },
     { BOOL("train.lr_scheduler.warmup_at_0", "false", "the first step has rate 0 instead of lr / warmup_steps"),
       "warmup_at_0", NULL, NULL, AT(warmup_at_0), SAVED },
     { BOOL("train.lr_scheduler.by_epoch", "false", "change the rate once an epoch; periods count epochs"),

@@ -60,7 +60,7 @@ static gr_status take_flag(reader *r)
                        .name =
                            gr_arena_printf(r->s->arena, "%.*s", (int)strcspn(word, "="), word) };
     const char *bare = from.name ? gr_arena_printf(r->s->arena, "%.*s", (int)n, name) : NULL;
-    const gr_way *way = gr_settings_way(r->s, name, n);
+    const gr_way *way = gr_settings_said(r->s, name, n, GR_FROM_FLAG);
 
     if (!bare)
         return GR_ERR_NOMEM;
@@ -73,7 +73,7 @@ static gr_status take_flag(reader *r)
         GR_TRY(next_value(r, way, &from, &value));
     if (!value)
         value = is_switch(r, way) ? "true" : way->alias.on;
-    return gr_settings_put_word(r->s, way, value, &from);
+    return gr_settings_forgive(r->s, bare, gr_settings_put_word(r->s, way, value, &from));
 }
 
 static gr_status take_extra(reader *r)
