@@ -24,6 +24,8 @@ GR_API char *gr_strdup(const char *s);
 
 /* Calls of the allocating functions so far, all threads. */
 long gr_alloc_count(void);
+/* Of the calling thread alone: others may be busy with what the caller need not know of. */
+long gr_alloc_count_mine(void);
 /* The n-th allocation from now (0 = next) and all after it fail; -1 switches off. */
 void gr_alloc_fail_after(long n);
 

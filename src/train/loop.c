@@ -190,7 +190,7 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
         GR_TRY(gr_trainer_take_verdicts(t, want_loss || catches_up(t)));
     if (!want_loss)
         return GR_OK;
-    GR_TRY(gr_parts_share_step(&t->parts, t->step, t->pg, t->o.accumulate));
+    GR_TRY(gr_parts_share_step(&t->parts, t->pg, t->o.accumulate));
     return share_loss(t, loss, n_losses);
 }
 
@@ -271,7 +271,8 @@ static void write_scores(gr_trainer *t, int64_t epoch)
 
     gr_track_begin(&r, t->at);
     gr_track_i64(&r, "epoch", epoch);
-    gr_track_f64(&r, "val_loss", t->scores.loss);
+    if (!t->scores.has_no_loss)
+        gr_track_f64(&r, "val_loss", t->scores.loss);
     for (int i = 0; i < t->scores.n_parts; i++) {
         snprintf(name, sizeof(name), "val_%s", t->scores.parts[i].name);
         gr_track_f64(&r, name, t->scores.parts[i].value);

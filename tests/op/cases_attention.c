@@ -120,6 +120,9 @@ static const driver_case cases[] = {
       .grad = 23, .n_reduced = 9, .flags = DRIVER_FLOATS },
     { CASE("dropout of many blocks", "d", 3, QKV(2, 70, 131, 2, 2, 8)), LARGE(131) },
 
+    { CASE("everything, many blocks", "mcbd", 5, QKV(2, 140, 150, 4, 2, 16), MASK(2, 150),
+           Q(4, 140, 150)), .grad = 23, .n_reduced = 280, .flags = DRIVER_FLOATS | DRIVER_LARGE },
+
     { CASE("packed", "P", 1, Q(2, 7, 6, 8)), .arg = two_heads, .grad = 1, .n_reduced = 8,
       .flags = DRIVER_FLOATS | DRIVER_GOLDEN },
     { CASE("packed, causal, masked, bias", "Pcmb", 3, Q(2, 9, 8, 6), MASK(2, 9), Q(9, 9)),

@@ -70,6 +70,17 @@ static __device__ __forceinline__ uint32_t gr_mma_pack(float lo, float hi, __hal
     return *(uint32_t *)&x;
 }
 
+/* ---- powers ---- */
+
+/* 2^x by the special function unit: two units in the last place, and 0 below 2^-126. */
+static __device__ __forceinline__ float gr_power_of_2(float x)
+{
+    float y;
+
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* ---- copies that go on by themselves ---- */
 
 /* 16 bytes to shared memory, or zeros; both addresses aligned. */

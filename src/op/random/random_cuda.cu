@@ -252,13 +252,15 @@ typedef struct drop_args {
     bool by_sample;
 } drop_args;
 
-/* A product would lose the bits of a NaN. */
-template <class C>
-static __device__ __forceinline__ C dropped(C x, uint32_t number, const drop_args &p)
+/* A NaN stays as it is: conversions and products on a GPU would lose its bits. */
+template <class T>
+static __device__ __forceinline__ T dropped(T x, uint32_t number, const drop_args &p)
 {
-    C y = x == x ? x * (C)p.scale : x;
+    typedef typename gr_compute<T>::type C;
+    C c = gr_as<C>(x);
+    T y = c == c ? gr_as<T>(c * (C)p.scale) : x;
 
-    return number < p.below ? C(0) : y;
+    return number < p.below ? gr_as<T>(C(0)) : y;
 }
 
 /* Samples start at multiples of PAIR, which is 1 or 2; out may be in. */
@@ -282,11 +284,11 @@ static __global__ void drop(T *out, const T *in, const __grid_constant__ drop_ar
             for (int j = 0; j < 2; j += PAIR) {
                 if (e + j >= p.d.n_elem)
                     continue;
-                gr_pack<C, PAIR> y = gr_pack_load<C, PAIR>(in + x.first + e + j);
+                gr_pack<T, PAIR> y = gr_pack_get<gr_pack<T, PAIR>>(in + x.first + e + j);
 
                 for (int h = 0; h < PAIR; h++)
                     y.v[h] = dropped(y.v[h], word >> (j + h) * 16 & 0xffff, p);
-                gr_pack_store(out + x.first + e + j, y);
+                gr_pack_put(out + x.first + e + j, y);
             }
         }
     }

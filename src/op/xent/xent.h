@@ -28,14 +28,6 @@ extern const gr_kernel gr_softmax_xent_cpu[], gr_softmax_xent_grad_cpu[];
 gr_value *gr_xent_add(const char *site, gr_graph *g, gr_value *logits, gr_value *labels,
                       gr_value *weight, gr_xent_attr attr);
 
-/* Whether it is the plain loss: nothing ignored, smoothed or weighted. */
-static inline bool gr_xent_is_plain(const gr_node *n)
-{
-    const gr_xent_attr *at = (const gr_xent_attr *)n->attr;
-
-    return !at->has_ignore && at->smoothing == 0 && n->n_src == (n->n_out == 2 ? 2 : 4);
-}
-
 #ifdef __cplusplus
 }
 #endif

@@ -80,6 +80,8 @@ gr_status gr_attention_fma_grad_bias(const gr_attention_args &p, gr_dtype type,
                                      cudaStream_t s) GR_MUST_CHECK;
 
 /* Those on tensor cores. */
+gr_status gr_attention_mma_prepare(gr_prepare *p) GR_MUST_CHECK;
+gr_status gr_attention_mma_grad_prepare(gr_prepare *p) GR_MUST_CHECK;
 gr_status gr_attention_mma_run(const gr_launch *l) GR_MUST_CHECK;
 gr_status gr_attention_mma_grad_run(const gr_launch *l) GR_MUST_CHECK;
 

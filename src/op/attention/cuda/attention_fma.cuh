@@ -18,7 +18,7 @@
 /* Sizes for the type C that is computed in. */
 template <class C> struct gr_fma {
     static const int lanes = 16 / (int)sizeof(C);
-    static const int depth = 32; /* head columns of a chunk for dot products */
+    static const int depth = 128 / (int)sizeof(C); /* head columns of a chunk for dot products */
     static const int ld = depth + lanes;
     static const int ld_pairs = GR_ATTENTION_TILE + lanes;
     static const int most_cols = 512 / (int)sizeof(C); /* of results that a block has */

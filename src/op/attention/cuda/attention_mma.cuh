@@ -18,8 +18,35 @@
 #define GR_MMA_LOG2_E  1.44269504088896341f
 #define GR_MMA_LN_2    0.693147180559945309f
 
+/* Older GPUs are given no code. */
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#define GR_MMA_IS_THERE 1
+#else
+#define GR_MMA_IS_THERE 0
+#endif
+
+/* For prepare(): declines where the GPU has no such instructions, or less shared memory than the
+ * larger of a kernel's blocks needs. */
+static inline gr_status gr_attention_mma_fits(gr_prepare *p, size_t n_bytes)
+{
+    const gr_cuda_device *d = (const gr_cuda_device *)p->device;
+    int index = 0, most = 0;
+
+    if (d->arch < 80)
+        return gr_decline(p, "needs compute capability 8.0, this is %d.%d", d->arch / 10,
+                          d->arch % 10);
+    GR_TRY(gr_cuda_check(cudaGetDevice(&index), "the current GPU"));
+    GR_TRY(
+        gr_cuda_check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, index),
+                      "shared memory of a block"));
+    return n_bytes <= (size_t)most
+               ? GR_OK
+               : gr_decline(p, "needs %zu bytes of shared memory, there are %d", n_bytes, most);
+}
+
 /* Up to ROWS rows of a head of up to D columns. */
 template <class T, int D, int ROWS> struct gr_mma_tile {
+    typedef T type;
     static const int cols = D, ld = D + 8;
     T at[ROWS][ld];
 };
@@ -55,63 +82,79 @@ static __device__ __forceinline__ void gr_mma_left(uint32_t (&a)[4],
     gr_mma_load(a, &x.at[r + lane % 16][c + lane / 16 * 8]);
 }
 
-/* c[2 n], c[2 n + 1] += a by rows 16 n .. of x, their columns from `at` on. */
-template <class T, int D, int ROWS>
-static __device__ __forceinline__ void gr_mma_by_rows(float (&c)[ROWS / 8][4],
-                                                      const uint32_t (&a)[4],
-                                                      const gr_mma_tile<T, D, ROWS> &x, int at)
+/* c[m][2 n], c[m][2 n + 1] += a[m] by rows 16 n .. of x, their columns from `at` on. */
+template <int M, int N, class R>
+static __device__ __forceinline__ void gr_mma_by_rows(float (&c)[M][N][4],
+                                                      const uint32_t (&a)[M][4], const R &x, int at)
 {
     const int lane = (int)threadIdx.x % 32, r = lane % 8 + lane / 16 * 8, k = lane / 8 % 2 * 8;
 
 #pragma unroll
-    for (int n = 0; n < ROWS / 16; n++) {
+    for (int n = 0; n < N / 2; n++) {
         uint32_t b[4];
 
         gr_mma_load(b, &x.at[16 * n + r][at + k]);
-        gr_mma(c[2 * n], a, b[0], b[1], T());
-        gr_mma(c[2 * n + 1], a, b[2], b[3], T());
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+            gr_mma(c[m][2 * n], a[m], b[0], b[1], typename R::type());
+            gr_mma(c[m][2 * n + 1], a[m], b[2], b[3], typename R::type());
+        }
     }
 }
 
-/* c = rows r .. r + 15 of left by all rows of right: sums over columns. */
-template <int N, class L, class R>
-static __device__ __forceinline__ void gr_mma_dots(float (&c)[N][4], const L &left, int r,
+/* c[m] = rows r .. r + 15 of left[m] by all rows of right: sums over columns. */
+template <int M, int N, class L, class R>
+static __device__ __forceinline__ void gr_mma_dots(float (&c)[M][N][4], const L *left, int r,
                                                    const R &right)
 {
 #pragma unroll
-    for (int n = 0; n < N; n++)
-        for (int e = 0; e < 4; e++)
-            c[n][e] = 0;
+    for (int i = 0; i < M * N * 4; i++)
+        c[i / 4 / N][i / 4 % N][i % 4] = 0;
 #pragma unroll
     for (int k = 0; k < R::cols; k += 16) {
-        uint32_t a[4];
+        uint32_t a[M][4];
 
-        gr_mma_left(a, left, r, k);
+#pragma unroll
+        for (int m = 0; m < M; m++)
+            gr_mma_left(a[m], left[m], r, k);
         gr_mma_by_rows(c, a, right, k);
     }
 }
 
-/* acc += pairs, rounded to T, by the columns of x: sums over rows. */
-template <class T, int D, int ROWS>
-static __device__ __forceinline__ void gr_mma_sums(float (&acc)[D / 8][4],
-                                                   const float (&pairs)[ROWS / 8][4],
-                                                   const gr_mma_tile<T, D, ROWS> &x)
+/* Pairs of 16 columns, rounded, as a left operand. */
+template <class T>
+static __device__ __forceinline__ void gr_mma_round(uint32_t (&a)[4], const float (&lo)[4],
+                                                    const float (&hi)[4])
 {
+    a[0] = gr_mma_pack(lo[0], lo[1], T());
+    a[1] = gr_mma_pack(lo[2], lo[3], T());
+    a[2] = gr_mma_pack(hi[0], hi[1], T());
+    a[3] = gr_mma_pack(hi[2], hi[3], T());
+}
+
+/* acc[m] += pairs[m], rounded to x's type, by the columns of x: sums over rows. */
+template <int M, int C, int N, class R>
+static __device__ __forceinline__ void gr_mma_sums(float (&acc)[M][C][4],
+                                                   const float (&pairs)[M][N][4], const R &x)
+{
+    typedef typename R::type T;
     const int lane = (int)threadIdx.x % 32;
 
 #pragma unroll
-    for (int k = 0; k < ROWS / 16; k++) {
-        const float(&lo)[4] = pairs[2 * k], (&hi)[4] = pairs[2 * k + 1];
-        const uint32_t a[4] = { gr_mma_pack(lo[0], lo[1], T()), gr_mma_pack(lo[2], lo[3], T()),
-                                gr_mma_pack(hi[0], hi[1], T()), gr_mma_pack(hi[2], hi[3], T()) };
+    for (int k = 0; k < N / 2; k++) {
+        uint32_t a[M][4], b[4];
 
 #pragma unroll
-        for (int n = 0; n < D / 16; n++) {
-            uint32_t b[4];
+        for (int m = 0; m < M; m++)
+            gr_mma_round<T>(a[m], pairs[m][2 * k], pairs[m][2 * k + 1]);
+#pragma unroll
+        for (int i = 0; i < C / 2 * M; i++) {
+            const int n = i / M, m = i % M;
 
-            gr_mma_load_turned(b, &x.at[16 * k + lane % 16][16 * n + lane / 16 * 8]);
-            gr_mma(acc[2 * n], a, b[0], b[1], T());
-            gr_mma(acc[2 * n + 1], a, b[2], b[3], T());
+            if (m == 0)
+                gr_mma_load_turned(b, &x.at[16 * k + lane % 16][16 * n + lane / 16 * 8]);
+            gr_mma(acc[m][2 * n], a[m], b[0], b[1], T());
+            gr_mma(acc[m][2 * n + 1], a[m], b[2], b[3], T());
         }
     }
 }
@@ -166,10 +209,28 @@ struct gr_mma_task {
     gr_attention_spot spot;
     gr_attention_drop drop; /* bound */
 
-    __device__ __forceinline__ gr_mma_task(const gr_attention_args &args, int64_t n_heads)
-        : p(args), spot(gr_attention_spot_of(args, n_heads, GR_ATTENTION_TILE)), drop(args.drop)
+    __device__ __forceinline__ gr_mma_task(const gr_attention_args &args, int64_t n_heads,
+                                           int64_t tile)
+        : p(args), spot(gr_attention_spot_of(args, n_heads, tile)), drop(args.drop)
     {
         gr_attention_drop_bind(&drop, args.scalars);
+    }
+    /* Nothing is hidden from the queries from q on in a tile of keys from k on whose `seen` is
+     * given, and nothing is added: for the most of all tiles. */
+    __device__ __forceinline__ bool is_plain(int64_t q, int64_t k, uint64_t seen) const
+    {
+        return seen == ~(uint64_t)0 && !p.bias && !(p.causal && k + GR_ATTENTION_TILE > q + 1);
+    }
+    /* Scores of such a tile: element 2 i, 2 i + 1 of each. */
+    template <int N> __device__ __forceinline__ void scale_scores(float (&s)[N][4], int i) const
+    {
+        const float by = (float)p.scale * GR_MMA_LOG2_E;
+
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            s[n][2 * i] *= by;
+            s[n][2 * i + 1] *= by;
+        }
     }
     /* A score as a power of 2, or -inf where the key is not seen. */
     __device__ __forceinline__ float score(float dot, int64_t q, int64_t k, bool is_seen) const

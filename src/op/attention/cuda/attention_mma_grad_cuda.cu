@@ -67,7 +67,7 @@ template <class T, int D> struct q_room {
 
 /* Of a thread's two queries. */
 template <int D> struct q_state {
-    float shift[2], delta[2], dq[D / 8][4];
+    float shift[2], delta[2], dq[1][D / 8][4];
 };
 
 template <class T, int D>
@@ -87,33 +87,37 @@ static __device__ __forceinline__ void add_keys(q_state<D> &w, q_room<T, D> *r, 
                                                 const gr_mma_task &t, int64_t k)
 {
     const int row = (int)threadIdx.x / 32 * 16;
-    const uint64_t seen = gr_mma_seen(t.p, t.spot.b, k) >> gr_mma_col(0);
-    float s[TILE / 8][4], ds[TILE / 8][4];
+    const uint64_t seen = gr_mma_seen(t.p, t.spot.b, k);
+    const bool is_plain = t.is_plain(t.spot.first, k, seen);
+    const float by = (float)t.p.scale * GR_MMA_LOG2_E;
+    float s[1][TILE / 8][4], ds[1][TILE / 8][4];
 
     if (t.drop.threshold > 0) {
         gr_attention_draw<TILE>(&r->bits, t.drop, t.spot, t.spot.first, k);
         __syncthreads();
     }
-    gr_mma_dots(s, r->q, row, r->k[at]);
-    gr_mma_dots(ds, r->d_o, row, r->v[at]);
+    gr_mma_dots(s, &r->q, row, r->k[at]);
+    gr_mma_dots(ds, &r->d_o, row, r->v[at]);
     for (int i = 0; i < 2; i++) {
         const int q = row + gr_mma_row(2 * i);
-        const int reach = gr_mma_reach(t.p, t.spot.first + q, k) - gr_mma_col(0);
+        const int reach = is_plain ? TILE : gr_mma_reach(t.p, t.spot.first + q, k);
 
 #pragma unroll
         for (int n = 0; n < TILE / 8; n++)
             for (int e = 0; e < 2; e++) {
                 const int col = 8 * n + gr_mma_col(e);
-                bool is_seen = (seen >> (8 * n + e) & 1) && 8 * n + e < reach;
-                float score = t.score(s[n][2 * i + e], t.spot.first + q, k + col, is_seen);
-                float &d = ds[n][2 * i + e], keep = (float)t.drop.keep;
+                const float dot = s[0][n][2 * i + e];
+                float score = is_plain ? dot * by
+                                       : t.score(dot, t.spot.first + q, k + col,
+                                                 (seen >> col & 1) && col < reach);
+                float &d = ds[0][n][2 * i + e], keep = (float)t.drop.keep;
 
                 if (t.drop.threshold > 0 && !gr_attention_is_kept(&r->bits, q, col))
                     keep = 0;
-                d = exp2f(score - w.shift[i]) * (keep * d - w.delta[i]);
+                d = gr_power_of_2(score - w.shift[i]) * (keep * d - w.delta[i]);
             }
     }
-    gr_mma_sums<T, D, TILE>(w.dq, ds, r->k[at]);
+    gr_mma_sums(w.dq, ds, r->k[at]);
 }
 
 /* Grid of the tiles of queries of all heads. */
@@ -121,9 +125,11 @@ template <class T, int D>
 static __global__ void __launch_bounds__(GR_MMA_THREADS)
     grad_q_mma(const __grid_constant__ gr_attention_args p)
 {
+    if (!GR_MMA_IS_THERE)
+        return;
     extern __shared__ __align__(16) char shared[];
     q_room<T, D> *r = (q_room<T, D> *)shared;
-    const gr_mma_task t(p, p.d.hq);
+    const gr_mma_task t(p, p.d.hq, TILE);
     const gr_attention_spot &spot = t.spot;
     const int64_t n_seen = p.causal ? spot.first + TILE : p.d.nk;
     const int64_t n_keys = n_seen < p.d.nk ? n_seen : p.d.nk;
@@ -151,7 +157,7 @@ static __global__ void __launch_bounds__(GR_MMA_THREADS)
         __syncthreads(); /* the buffer and the bits have been read */
     }
     gr_mma_put<T, D>((T *)p.dq + gr_attention_q_at(p.d, spot.b, spot.h, first), p.d.row_q,
-                     p.d.nq - first, (int)p.d.d, w.dq, by);
+                     p.d.nq - first, (int)p.d.d, w.dq[0], by);
 }
 
 /* ---- dk, dv ---- */
@@ -171,8 +177,8 @@ template <class T, int D> struct kv_room {
 
 /* Of a warp's 16 keys. */
 template <int D> struct kv_state {
-    float dk[D / 8][4], dv[D / 8][4];
-    bool seen[2]; /* the thread's two are there and not hidden */
+    float dk[1][D / 8][4], dv[1][D / 8][4];
+    uint64_t seen; /* gr_mma_seen() of the tile */
 };
 
 template <class T, int D>
@@ -195,29 +201,32 @@ static __device__ __forceinline__ void add_queries(kv_state<D> &w, kv_room<T, D>
                                                    const gr_mma_task &t, int64_t q)
 {
     const int queries = queries_for<D>(), row = (int)threadIdx.x / 32 * 16;
-    float s[queries / 8][4], ds[queries / 8][4];
+    const bool is_plain = t.is_plain(q, t.spot.first, w.seen);
+    const float by = (float)t.p.scale * GR_MMA_LOG2_E;
+    float s[1][queries / 8][4], ds[1][queries / 8][4];
 
     if (t.drop.threshold > 0) {
         gr_attention_draw<queries>(&r->bits, t.drop, t.spot, q, t.spot.first);
         __syncthreads();
     }
-    gr_mma_dots(s, r->k, row, r->q[at]);
-    gr_mma_dots(ds, r->v, row, r->d_o[at]);
+    gr_mma_dots(s, &r->k, row, r->q[at]);
+    gr_mma_dots(ds, &r->v, row, r->d_o[at]);
 #pragma unroll
     for (int n = 0; n < queries / 8; n++)
         for (int e = 0; e < 4; e++) {
             const int col = 8 * n + gr_mma_col(e), k = row + gr_mma_row(e);
-            bool is_seen = w.seen[e / 2] && (!t.p.causal || t.spot.first + k <= q + col);
-            float score = t.score(s[n][e], q + col, t.spot.first + k, is_seen);
-            float prob = exp2f(score - r->shift[at][col]), keep = (float)t.drop.keep;
+            bool is_seen = (w.seen >> k & 1) && (!t.p.causal || t.spot.first + k <= q + col);
+            float score = is_plain ? s[0][n][e] * by
+                                   : t.score(s[0][n][e], q + col, t.spot.first + k, is_seen);
+            float prob = gr_power_of_2(score - r->shift[at][col]), keep = (float)t.drop.keep;
 
             if (t.drop.threshold > 0 && !gr_attention_is_kept(&r->bits, col, k))
                 keep = 0;
-            s[n][e] = keep == 0 ? 0.0f : prob; /* dv is multiplied by keep in the end */
-            ds[n][e] = prob * (keep * ds[n][e] - r->delta[at][col]);
+            s[0][n][e] = keep == 0 ? 0.0f : prob; /* dv is multiplied by keep in the end */
+            ds[0][n][e] = prob * (keep * ds[0][n][e] - r->delta[at][col]);
         }
-    gr_mma_sums<T, D, queries>(w.dv, s, r->d_o[at]);
-    gr_mma_sums<T, D, queries>(w.dk, ds, r->q[at]);
+    gr_mma_sums(w.dv, s, r->d_o[at]);
+    gr_mma_sums(w.dk, ds, r->q[at]);
 }
 
 /* The tile after (h, q): further on in the head, or the first of the next. */
@@ -239,9 +248,9 @@ static __device__ __forceinline__ void put_keys(const kv_state<D> &w, const gr_a
     const float by_k[2] = { (float)p.scale, (float)p.scale }, by_v[2] = { keep, keep };
 
     gr_mma_put<T, D>((T *)p.dk + gr_attention_k_at(p.d, spot.b, spot.h, first), p.d.row_k, n,
-                     (int)p.d.d, w.dk, by_k);
+                     (int)p.d.d, w.dk[0], by_k);
     gr_mma_put<T, D>((T *)p.dv + gr_attention_v_at(p.d, spot.b, spot.h, first), p.d.row_v, n,
-                     (int)p.d.d, w.dv, by_v);
+                     (int)p.d.d, w.dv[0], by_v);
 }
 
 /* Grid of the tiles of keys of all key heads. */
@@ -249,20 +258,20 @@ template <class T, int D>
 static __global__ void __launch_bounds__(GR_MMA_THREADS)
     grad_kv_mma(const __grid_constant__ gr_attention_args p)
 {
+    if (!GR_MMA_IS_THERE)
+        return;
     extern __shared__ __align__(16) char shared[];
     kv_room<T, D> *r = (kv_room<T, D> *)shared;
-    gr_mma_task t(p, p.d.hkv); /* its head becomes the query head */
+    gr_mma_task t(p, p.d.hkv, TILE); /* its head becomes the query head */
     const gr_attention_spot spot = t.spot;
     const int queries = queries_for<D>();
     const int64_t per_group = p.d.hq / p.d.hkv, end = (spot.h + 1) * per_group;
     const int64_t first = p.causal ? spot.first : 0;
-    const uint64_t seen = gr_mma_seen(p, spot.b, spot.first);
     int64_t h = first < p.d.nq ? spot.h * per_group : end, q = first;
     kv_state<D> w = {};
     int at = 0;
 
-    for (int i = 0; i < 2; i++)
-        w.seen[i] = seen >> (threadIdx.x / 32 * 16 + gr_mma_row(2 * i)) & 1;
+    w.seen = gr_mma_seen(p, spot.b, spot.first);
     gr_mma_fill(&r->k, gr_mma_keys<T>(p, spot.b, spot.h, spot.first), (int)p.d.d);
     gr_mma_fill(&r->v, gr_mma_values<T>(p, spot.b, spot.h, spot.first), (int)p.d.d);
     if (h < end)
@@ -309,6 +318,13 @@ template <class T> static gr_status launch_for(const gr_attention_args &p, cudaS
     return p.d.d <= 32   ? launch<T, 32>(p, s)
            : p.d.d <= 64 ? launch<T, 64>(p, s)
                          : launch<T, 128>(p, s);
+}
+
+gr_status gr_attention_mma_grad_prepare(gr_prepare *p)
+{
+    return gr_attention_mma_fits(p, p->node->src[0]->shape.dim[3] > 64
+                                        ? sizeof(q_room<__half, 128>)
+                                        : sizeof(q_room<__half, 64>));
 }
 
 gr_status gr_attention_mma_grad_run(const gr_launch *l)

@@ -1,44 +1,86 @@
 /* Convolution on the GPU: the lists of kernels, and the end of a weight's gradient. */
 #include "op/conv/cuda/conv.cuh"
 
+#include "backend/cuda/reduce.cuh"
 #include "op/conv/cuda/conv_cudnn.h"
 #include "op/module_cuda.h"
 
 /* ---- partial sums ---- */
 
+#define COLUMNS 32 /* elements that a block joins the parts of */
+#define LINES   8  /* among whom many parts are shared out */
+
+typedef struct join_args {
+    void *out;
+    const void *sums;
+    gr_dtype type;
+    gr_conv_parts s;
+    gr_divider cols, n_from;
+    int64_t taps;
+} join_args;
+
 /* Element (o, (ky, kx, i)) of the sums is (o, i, (ky, kx)) of the result. */
-template <class C>
-static __global__ void join_parts(void *out, gr_dtype t, const C *sums,
-                                  const __grid_constant__ gr_conv_parts s,
-                                  const __grid_constant__ gr_divider cols,
-                                  const __grid_constant__ gr_divider n_from, int64_t taps)
+static __device__ __forceinline__ void store_weight(const join_args &a, int64_t e, double sum)
 {
-    GR_CUDA_EACH(e, s.count)
+    int64_t o = gr_divide(&a.cols, e), col = e - o * a.cols.n;
+    int64_t tap = gr_divide(&a.n_from, col), i = col - tap * a.n_from.n;
+
+    gr_store_f64(a.out, o * a.cols.n + i * a.taps + tap, a.type, sum);
+}
+
+template <class C> static __global__ void join_few(const __grid_constant__ join_args a)
+{
+    const C *sums = (const C *)a.sums;
+
+    GR_CUDA_EACH(e, a.s.count)
     {
-        int64_t o = gr_divide(&cols, e), col = e - o * cols.n;
-        int64_t tap = gr_divide(&n_from, col), i = col - tap * n_from.n;
         C sum = sums[e];
 
-        for (int64_t part = 1; part < s.n; part++)
-            sum += sums[part * s.count + e];
-        gr_store_f64(out, o * cols.n + i * taps + tap, t, (double)sum);
+        for (int64_t part = 1; part < a.s.n; part++)
+            sum += sums[part * a.s.count + e];
+        store_weight(a, e, (double)sum);
     }
+}
+
+/* Grid: strips of COLUMNS elements; block (COLUMNS, LINES). */
+template <class C> static __global__ void join_many(const __grid_constant__ join_args a)
+{
+    const C *sums = (const C *)a.sums;
+    int64_t e = (int64_t)blockIdx.x * COLUMNS + threadIdx.x;
+    C sum = C(0);
+
+    for (int64_t part = threadIdx.y; e < a.s.count && part < a.s.n; part += LINES)
+        sum += sums[part * a.s.count + e];
+    sum = gr_columns_join<COLUMNS, LINES>(sum, gr_plus());
+    if (threadIdx.y == 0 && e < a.s.count)
+        store_weight(a, e, (double)sum);
+}
+
+template <class C> static gr_status launch_join(const join_args &a, cudaStream_t s)
+{
+    if (a.s.n < 2 * LINES)
+        return gr_cuda_launch("conv_weight sums launch", gr_cuda_grid_for(a.s.count), s,
+                              join_few<C>, a);
+    return gr_cuda_launch("conv_weight sums launch",
+                          gr_cuda_grid_of(gr_ceil_div(a.s.count, COLUMNS), 1, dim3(COLUMNS, LINES)),
+                          s, join_many<C>, a);
 }
 
 gr_status gr_conv_parts_join(const gr_launch *l, const gr_conv_parts *s)
 {
     const gr_value *out = &l->node->out[0];
-    const int64_t n_from = out->shape.dim[1], taps = out->shape.dim[2] * out->shape.dim[3];
-    const gr_cuda_grid grid = gr_cuda_grid_for(s->count);
-    const cudaStream_t stream = gr_cuda_stream(l->stream);
+    join_args a;
 
-    if (gr_conv_sum_bytes(l->node) == sizeof(double))
-        return gr_cuda_launch("conv_weight sums launch", grid, stream, join_parts<double>,
-                              l->out[0], out->dtype, (const double *)l->work, *s,
-                              gr_divider_of(n_from * taps), gr_divider_of(n_from), taps);
-    return gr_cuda_launch("conv_weight sums launch", grid, stream, join_parts<float>, l->out[0],
-                          out->dtype, (const float *)l->work, *s, gr_divider_of(n_from * taps),
-                          gr_divider_of(n_from), taps);
+    a.out = l->out[0];
+    a.sums = l->work;
+    a.type = out->dtype;
+    a.s = *s;
+    a.taps = out->shape.dim[2] * out->shape.dim[3];
+    a.cols = gr_divider_of(out->shape.dim[1] * a.taps);
+    a.n_from = gr_divider_of(out->shape.dim[1]);
+    return gr_conv_sum_bytes(l->node) == sizeof(double)
+               ? launch_join<double>(a, gr_cuda_stream(l->stream))
+               : launch_join<float>(a, gr_cuda_stream(l->stream));
 }
 
 /* ---- lists ---- */

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #define MAX_VARIANTS 8
-#define MAX_TRIES    16
 #define WORK_ALIGN   256 /* asked for by cuDNN; the arena promises 64 */
 #define VALUE_ALIGN  16
 
@@ -30,12 +29,13 @@ enum { UID_X = 1, UID_W, UID_Y };
 
 typedef struct conv_plan {
     gr_dnn dnn;
-    gr_dnn_desc graph, plan, pack;
+    gr_dnn_desc graph, pack;
+    gr_dnn_choice choice;
     direction way;
     gr_conv_dims d;
     gr_dtype type; /* of all tensors of the graph */
     bool turns;    /* the weight goes through the workspace */
-    size_t filter_bytes, work_bytes;
+    size_t filter_bytes;
     void *packed[4]; /* the addresses that `pack` has: x, w, y, workspace */
 } conv_plan;
 
@@ -152,52 +152,49 @@ static void make_graph(conv_plan *p)
     gr_dnn_finish(g, p->graph, "the graph is refused");
 }
 
-static gr_dnn_rules rules_of(const conv_plan *p)
+static gr_dnn_rules rules_of(const conv_plan *p, const gr_prepare *pr)
 {
-    return (gr_dnn_rules){ .true_f32 = p->type == GR_F32 };
+    return (gr_dnn_rules){ .true_f32 = p->type == GR_F32, .work_limit = pr->work_limit };
 }
 
 /* ---- choosing an engine ---- */
 
-/* False: p->dnn.why says why not. */
-static bool take(conv_plan *p, const char *name, size_t work_limit)
+/*
+ * What cuDNN is left out of, unless measuring chose it (pr->variant); NULL: nothing.
+ * (1) In f16 its engines lose infinities, which loss scaling lives on, and some sum less exactly.
+ * (2) In true f32 our tiles are 1.5 to 4 times as fast, but for depthwise convolutions.
+ * (3) For an image of few channels its fast engines want a copy with more of them: hundreds of
+ *     megabytes. Gradients to such an image it does better than we, and they are rare.
+ */
+static const char *weakness(const gr_prepare *pr)
 {
-    const gr_dnn_rules rules = rules_of(p);
+    const gr_dtype t = pr->node->src[0]->dtype;
+    gr_conv_dims d;
 
-    if (!gr_dnn_plan(&p->dnn, p->graph, &rules, name, &p->plan, &p->work_bytes))
-        return false;
-    if (p->work_bytes <= work_limit)
-        return true;
-    snprintf(p->dnn.why, sizeof(p->dnn.why), "it needs %zu bytes of workspace, the limit is %zu",
-             p->work_bytes, work_limit);
-    return false;
+    gr_conv_get_dims(pr->node, &d);
+    if (t == GR_F16 && ((const gr_cuda_device *)pr->device)->arch >= 80)
+        return "f16 is left to our own kernel, which keeps infinities";
+    if (pr->variant)
+        return NULL;
+    if (t == GR_F32 && d.ci > d.groups)
+        return "our own tiles are faster in true f32";
+    if (d.groups == 1 && d.ci < 8 && direction_of(pr->node) != TO_DATA)
+        return "our own kernels are better at few channels";
+    return NULL;
 }
 
-/* The first of the library's suggestions that becomes a plan. */
-static gr_status take_first(conv_plan *p, gr_prepare *pr)
+static gr_status take(conv_plan *p, gr_prepare *pr)
 {
-    const gr_dnn_rules rules = rules_of(p);
-    const int mark = p->dnn.n_made;
-    gr_text names = GR_TEXT_INIT;
-    int n = gr_dnn_configs(&p->dnn, p->graph, &rules, &names, MAX_TRIES);
-    bool taken = false;
-    char name[512];
+    const gr_dnn_rules rules = rules_of(p, pr);
+    const size_t version = p->dnn.fn->GetVersion();
 
-    for (const char *at = gr_text_str(&names); n > 0 && *at && !taken;) {
-        size_t len = strcspn(at, "\n");
-
-        snprintf(name, sizeof(name), "%.*s", (int)len, at);
-        gr_dnn_rewind(&p->dnn, mark);
-        taken = take(p, name, pr->work_limit);
-        at += len + (at[len] == '\n');
-    }
-    gr_text_fini(&names);
-    if (taken)
-        return GR_OK;
-    return n > 0 ? gr_decline(pr, "cuDNN %zu: no engine of %d: %s", p->dnn.fn->GetVersion(), n,
-                              p->dnn.why)
-                 : gr_decline(pr, "cuDNN %zu has no engine for it that sums in order",
-                              p->dnn.fn->GetVersion());
+    if (pr->variant)
+        return gr_dnn_plan(&p->dnn, p->graph, &rules, pr->variant, &p->choice)
+                   ? GR_OK
+                   : gr_decline(pr, "cuDNN %zu, '%s': %s", version, pr->variant, p->dnn.why);
+    return gr_dnn_first(&p->dnn, p->graph, &rules, &p->choice)
+               ? GR_OK
+               : gr_decline(pr, "cuDNN %zu has no engine for it: %s", version, p->dnn.why);
 }
 
 /* ---- preparing ---- */
@@ -255,19 +252,15 @@ gr_status gr_conv_dnn_prepare(gr_prepare *pr)
     conv_plan *p;
     gr_status st;
 
+    if (weakness(pr))
+        return gr_decline(pr, "%s", weakness(pr));
     if (!is_aligned(pr->src_align, pr->node->n_src) || !is_aligned(pr->out_align, pr->node->n_out))
         return gr_decline(pr, "an address is no multiple of %d", VALUE_ALIGN);
     if (gr_cudnn_load(&fn) != GR_OK)
         return gr_decline(pr, "%s", gr_error_message());
     GR_TRY(open_plan(&p, pr, fn));
-    if (p->dnn.is_bad)
-        st = gr_decline(pr, "cuDNN %zu: %s", fn->GetVersion(), p->dnn.why);
-    else if (!pr->variant)
-        st = take_first(p, pr);
-    else if (take(p, pr->variant, pr->work_limit))
-        st = GR_OK;
-    else
-        st = gr_decline(pr, "cuDNN %zu, '%s': %s", fn->GetVersion(), pr->variant, p->dnn.why);
+    st =
+        p->dnn.is_bad ? gr_decline(pr, "cuDNN %zu: %s", fn->GetVersion(), p->dnn.why) : take(p, pr);
     if (st != GR_OK)
         gr_conv_dnn_release(p);
     else
@@ -284,9 +277,9 @@ gr_status gr_conv_dnn_variants(const gr_prepare *pr, gr_text *out)
     if (gr_cudnn_load(&fn) != GR_OK)
         return GR_OK; /* prepare() says it */
     GR_TRY(open_plan(&p, pr, fn));
-    rules = rules_of(p);
+    rules = rules_of(p, pr);
     if (!p->dnn.is_bad)
-        gr_dnn_configs(&p->dnn, p->graph, &rules, out, MAX_VARIANTS);
+        gr_dnn_names(&p->dnn, p->graph, &rules, out, MAX_VARIANTS);
     gr_conv_dnn_release(p);
     return gr_text_status(out);
 }
@@ -301,7 +294,7 @@ static size_t round_up(size_t n)
 size_t gr_conv_dnn_workspace(const gr_node *n, const void *data)
 {
     const conv_plan *p = (const conv_plan *)data;
-    size_t all = round_up(p->filter_bytes) + p->work_bytes;
+    size_t all = round_up(p->filter_bytes) + p->choice.work_bytes;
 
     (void)n;
     return all ? all + WORK_ALIGN : 0;
@@ -340,7 +333,7 @@ static gr_status execute(conv_plan *p, void *const packed[4])
     cudnnStatus_t s;
 
     GR_TRY(make_pack(p, packed));
-    s = p->dnn.fn->BackendExecute(p->dnn.handle, p->plan, p->pack);
+    s = p->dnn.fn->BackendExecute(p->dnn.handle, p->choice.plan, p->pack);
     if (s == CUDNN_STATUS_SUCCESS)
         return GR_OK;
     return gr_fail(GR_ERR_DEVICE, "cuDNN's convolution: %s", p->dnn.fn->GetErrorString(s));
@@ -352,7 +345,7 @@ gr_status gr_conv_dnn_run(const gr_launch *l)
     const gr_conv_dims *d = &p->d;
     const uintptr_t start = ((uintptr_t)l->work + WORK_ALIGN - 1) & ~(uintptr_t)(WORK_ALIGN - 1);
     void *filter = (void *)start;
-    void *work = p->work_bytes ? (void *)(start + round_up(p->filter_bytes)) : NULL;
+    void *work = p->choice.work_bytes ? (void *)(start + round_up(p->filter_bytes)) : NULL;
     gr_conv_filter f = { d->co, d->ci / d->groups, d->k[0] * d->k[1], p->type, p->type };
 
     if (p->way == TO_WEIGHT) {

@@ -128,19 +128,13 @@ static const char *refusal(const gr_dnn *d, gr_dnn_desc engine, const gr_dnn_rul
 static void name_knobs(gr_dnn *d, gr_dnn_desc config, gr_text *out)
 {
     gr_dnn_desc knob[MAX_KNOBS];
-    int64_t n = 0, n_most = 0, found;
+    int64_t n = 0, found;
 
-    if (d->fn->BackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &n_most,
-                                   NULL) != CUDNN_STATUS_SUCCESS)
-        n_most = MAX_KNOBS;
-    while (n < n_most && n < MAX_KNOBS &&
-           d->fn->BackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[n]) ==
-               CUDNN_STATUS_SUCCESS)
+    while (n < MAX_KNOBS && d->fn->BackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
+                                                           &knob[n]) == CUDNN_STATUS_SUCCESS)
         n++;
-    found = n > 0 ? get(d, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                        n, knob)
-                  : 0;
+    found =
+        get(d, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, knob);
     for (int64_t i = 0; i < found; i++) {
         cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
         int64_t value = 0;
@@ -153,38 +147,34 @@ static void name_knobs(gr_dnn *d, gr_dnn_desc config, gr_text *out)
         d->fn->BackendDestroyDescriptor(knob[--n]);
 }
 
-/* Adds the configuration's name, if its engine may be used and the name is not there yet. */
-static bool add_config(gr_dnn *d, gr_dnn_desc config, const gr_dnn_rules *rules, gr_text *names)
+/* The number of the configuration's engine; -1: it may not be used. */
+static int64_t engine_of(gr_dnn *d, gr_dnn_desc config, const gr_dnn_rules *rules)
 {
     gr_dnn_desc engine = NULL;
-    gr_text name = GR_TEXT_INIT;
+    const char *why = NULL;
     int64_t id = -1;
-    bool added = false;
 
     if (d->fn->BackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) !=
         CUDNN_STATUS_SUCCESS)
-        return false;
+        return -1;
     if (get(d, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine) &&
-        get(d, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &id) &&
-        !refusal(d, engine, rules)) {
-        gr_text_addf(&name, "engine=%lld", (long long)id);
-        name_knobs(d, config, &name);
-        gr_text_add(&name, "\n");
-        added = !strstr(gr_text_str(names), gr_text_str(&name));
-        if (added)
-            gr_text_add(names, gr_text_str(&name));
-    }
-    gr_text_fini(&name);
+        get(d, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &id))
+        why = refusal(d, engine, rules);
+    if (why)
+        snprintf(d->why, sizeof(d->why), "%s", why);
     d->fn->BackendDestroyDescriptor(engine);
-    return added;
+    return why ? -1 : id;
 }
 
-/* What one of the library's heuristics suggests. Returns how many were added. */
+/* Takes a configuration (true) or passes it by. What it keeps of it becomes NULL. */
+typedef bool visit_fn(gr_dnn *d, gr_dnn_desc *config, const gr_dnn_rules *rules, void *arg);
+
+/* Shows what one of the library's heuristics suggests until n_most are taken; how many were. */
 static int ask(gr_dnn *d, gr_dnn_desc graph, cudnnBackendHeurMode_t mode, const gr_dnn_rules *rules,
-               gr_text *names, int n_most)
+               visit_fn *visit, void *arg, int n_most)
 {
     gr_dnn_desc config[MAX_CONFIGS];
-    int mark = d->n_made, n = 0, n_added = 0;
+    int mark = d->n_made, n = 0, n_taken = 0;
     int64_t found = 0;
     gr_dnn_desc h = gr_dnn_make(d, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
 
@@ -197,17 +187,19 @@ static int ask(gr_dnn *d, gr_dnn_desc graph, cudnnBackendHeurMode_t mode, const 
                    CUDNN_STATUS_SUCCESS)
             n++;
         found = get(d, h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, config);
-        for (int64_t i = 0; i < found && n_added < n_most; i++)
-            n_added += add_config(d, config[i], rules, names);
-        while (n > 0)
-            d->fn->BackendDestroyDescriptor(config[--n]);
+        for (int64_t i = 0; i < found && n_taken < n_most; i++)
+            n_taken += visit(d, &config[i], rules, arg);
+        while (n-- > 0)
+            if (config[n])
+                d->fn->BackendDestroyDescriptor(config[n]);
     }
-    gr_dnn_rewind(d, mark);
-    return n_added;
+    if (d->is_bad || d->n_made == mark + 1) /* nothing was made of it */
+        gr_dnn_rewind(d, mark);
+    return n_taken;
 }
 
-int gr_dnn_configs(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, gr_text *names,
-                   int n_most)
+static int ask_all(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, visit_fn *visit,
+                   void *arg, int n_most)
 {
     static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B,
                                                     CUDNN_HEUR_MODE_FALLBACK };
@@ -215,8 +207,33 @@ int gr_dnn_configs(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, gr_t
 
     /* The second is slow to answer, so it is asked where the first knows nothing. */
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]) && n == 0; i++)
-        n = ask(d, graph, modes[i], rules, names, n_most);
+        n = ask(d, graph, modes[i], rules, visit, arg, n_most);
     return n;
+}
+
+/* Adds the name, if it is not there yet. */
+static bool add_name(gr_dnn *d, gr_dnn_desc *config, const gr_dnn_rules *rules, void *arg)
+{
+    gr_text *names = (gr_text *)arg, name = GR_TEXT_INIT;
+    int64_t id = engine_of(d, *config, rules);
+    bool added = false;
+
+    if (id < 0)
+        return false;
+    gr_text_addf(&name, "engine=%lld", (long long)id);
+    name_knobs(d, *config, &name);
+    gr_text_add(&name, "\n");
+    added = !strstr(gr_text_str(names), gr_text_str(&name));
+    if (added)
+        gr_text_add(names, gr_text_str(&name));
+    gr_text_fini(&name);
+    return added;
+}
+
+void gr_dnn_names(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, gr_text *names,
+                  int n_most)
+{
+    ask_all(d, graph, rules, add_name, names, n_most);
 }
 
 /* ---- plans ---- */
@@ -273,24 +290,51 @@ static gr_dnn_desc make_config(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules 
     return config;
 }
 
-bool gr_dnn_plan(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, const char *name,
-                 gr_dnn_desc *plan, size_t *work_bytes)
+/* False: d->why says why not, and nothing is left. */
+static bool make_plan(gr_dnn *d, gr_dnn_desc config, const gr_dnn_rules *rules, gr_dnn_choice *out)
 {
     const int mark = d->n_made;
+    gr_dnn_desc plan = gr_dnn_make(d, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     int64_t n = 0;
-    gr_dnn_desc config = make_config(d, graph, rules, name);
 
-    *plan = gr_dnn_make(d, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    gr_dnn_set(d, *plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &d->handle);
-    gr_dnn_set_desc(d, *plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-    gr_dnn_finish(d, *plan, "the engine has no plan for it");
+    gr_dnn_set(d, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &d->handle);
+    gr_dnn_set_desc(d, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+    gr_dnn_finish(d, plan, "the engine has no plan for it");
     if (!d->is_bad &&
-        !get(d, *plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n))
-        fail(d, "the plan does not say what it needs");
+        !get(d, plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n))
+        refuse(d, "the plan does not say what it needs");
+    if (!d->is_bad && n > 0 && (size_t)n > rules->work_limit) {
+        snprintf(d->why, sizeof(d->why), "it needs %lld bytes of workspace, the limit is %zu",
+                 (long long)n, rules->work_limit);
+        d->is_bad = true;
+    }
     if (d->is_bad) {
         gr_dnn_rewind(d, mark); /* keeps the text */
         return false;
     }
-    *work_bytes = n > 0 ? (size_t)n : 0;
+    *out = (gr_dnn_choice){ plan, n > 0 ? (size_t)n : 0 };
     return true;
+}
+
+bool gr_dnn_plan(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, const char *name,
+                 gr_dnn_choice *out)
+{
+    gr_dnn_desc config = make_config(d, graph, rules, name);
+
+    return !d->is_bad && make_plan(d, config, rules, out);
+}
+
+static bool take_config(gr_dnn *d, gr_dnn_desc *config, const gr_dnn_rules *rules, void *arg)
+{
+    if (engine_of(d, *config, rules) < 0 || !make_plan(d, *config, rules, (gr_dnn_choice *)arg))
+        return false;
+    d->made[d->n_made++] = *config; /* it lives as long as its plan */
+    *config = NULL;
+    return true;
+}
+
+bool gr_dnn_first(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, gr_dnn_choice *out)
+{
+    snprintf(d->why, sizeof(d->why), "it suggests none");
+    return ask_all(d, graph, rules, take_config, out, 1) > 0;
 }

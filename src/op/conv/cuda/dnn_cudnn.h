@@ -35,18 +35,25 @@ void gr_dnn_finish(gr_dnn *d, gr_dnn_desc x, const char *what);
 /* Forgets descriptors from number n on, and failures: for attempts. */
 void gr_dnn_rewind(gr_dnn *d, int n);
 
-/* What a plan may do to numbers. */
+/* What a plan may do. */
 typedef struct gr_dnn_rules {
     bool true_f32; /* no tensor cores, which round f32 to TF32 */
+    size_t work_limit;
 } gr_dnn_rules;
 
-/* Engines for the finished graph, with knobs, best guess first, those that the rules exclude left
- * out; each a name "engine=34 k2=20 k14=3" that the next process understands. */
-int gr_dnn_configs(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, gr_text *names,
-                   int n_most);
+typedef struct gr_dnn_choice {
+    gr_dnn_desc plan;
+    size_t work_bytes;
+} gr_dnn_choice;
 
-/* A plan by such a name. False: d->why says why not. */
+/* Engines for the finished graph, with knobs, best guess first, those that the rules exclude left
+ * out: names "engine=34 k2=20 k14=3", a line each, that the next process understands. */
+void gr_dnn_names(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, gr_text *names,
+                  int n_most);
+
+/* The plan of that name; the best guess. False: d->why says why not. */
 bool gr_dnn_plan(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, const char *name,
-                 gr_dnn_desc *plan, size_t *work_bytes);
+                 gr_dnn_choice *out);
+bool gr_dnn_first(gr_dnn *d, gr_dnn_desc graph, const gr_dnn_rules *rules, gr_dnn_choice *out);
 
 #endif

@@ -14,6 +14,8 @@ typedef struct mma_args {
     bool packs_a, packs_b;
 } mma_args;
 
+#if GR_MMA_CODE
+
 static __device__ __forceinline__ gr_conv_place place_of(const gr_conv_plan &p, int64_t n)
 {
     gr_conv_place at;
@@ -49,6 +51,8 @@ static __device__ __forceinline__ gr_mma_pack load_image(const mma_args &a,
     }
     return x;
 }
+
+#endif
 
 /* Grid: tiles of columns, tiles of rows, groups, parts; the columns innermost. */
 template <class T, int N>
