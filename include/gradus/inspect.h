@@ -103,6 +103,11 @@ typedef struct gr_memory_report {
 GR_API gr_status gr_step_memory_report(gr_step *s, bool training, const gr_named *feeds,
                                        int n_feeds, gr_memory_report *out) GR_MUST_CHECK;
 
+/* The same of an evaluation trace by name (gr_step_config.traces). Before the first training plan
+ * its total lacks variables that the trace does not use. */
+GR_API gr_status gr_step_memory_report_named(gr_step *s, const char *trace, const gr_named *feeds,
+                                             int n_feeds, gr_memory_report *out) GR_MUST_CHECK;
+
 /* The report as a table. From malloc; free() it. */
 GR_API gr_status gr_memory_report_text(const gr_memory_report *r, char **out) GR_MUST_CHECK;
 

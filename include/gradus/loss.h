@@ -197,14 +197,15 @@ typedef struct gr_loss_term {
 #define gr_loss_add(g, ...) gr_loss_add_at(GR_HERE, g, __VA_ARGS__)
 GR_API void gr_loss_add_at(const char *site, gr_graph *g, const gr_loss_term *t);
 
-/* gr_cross_entropy_mean() as a term. */
+/* gr_cross_entropy_mean() as a term; with NULL for options gr_cross_entropy(): every label counts.
+ */
 #define gr_loss_add_cross_entropy(g, name, weight, logits, labels, ...) \
     gr_loss_add_cross_entropy_at(GR_HERE, g, name, weight, logits, labels, __VA_ARGS__)
 GR_API void gr_loss_add_cross_entropy_at(const char *site, gr_graph *g, const char *name,
                                          double weight, gr_value *logits, gr_value *labels,
                                          const gr_cross_entropy_options *o);
-/* The mean of `each` [n, ..], or of what `mask` leaves of it: 0 or 1, or weights, [n, ..] that
- * broadcasts over `each`; NULL: all. */
+/* The mean of `each` [n, ..], as gr_mean() has it, or of what `mask` leaves of it: 0 or 1, or
+ * weights, [n, ..] that broadcasts over `each`; NULL: all. */
 #define gr_loss_add_mean(g, name, weight, each, mask) \
     gr_loss_add_mean_at(GR_HERE, g, name, weight, each, mask)
 GR_API void gr_loss_add_mean_at(const char *site, gr_graph *g, const char *name, double weight,

@@ -23,7 +23,13 @@ typedef enum gr_split { GR_SPLIT_TRAIN, GR_SPLIT_VALID, GR_SPLIT_TEST, GR_SPLIT_
 #define GR_N_SPLITS 4
 
 /* What the program is about to do: a recipe opens only what that needs. */
-typedef enum gr_task { GR_TASK_TRAIN, GR_TASK_TEST, GR_TASK_PREDICT } gr_task;
+typedef enum gr_task {
+    GR_TASK_TRAIN,
+    GR_TASK_TEST,
+    GR_TASK_PREDICT,
+    GR_TASK_MODEL /* another recipe runs the model (gr_runner_open): no data are opened, and all
+                     that it needs to know is in the settings */
+} gr_task;
 
 /* What open() is handed; everything is equal on every rank. */
 typedef struct gr_recipe_config {
@@ -294,7 +300,58 @@ typedef struct gr_recipe_model {
 
 /* ---- evaluation ---- */
 
+/*
+ * Runs evaluation traces on feeds of the recipe's own, as often as it wants: windows that slide
+ * over a picture, the steps of a sampler, tokens that are filled in one after the other. Plans are
+ * kept by trace and shapes, so few different shapes are best. One thread; nothing here is
+ * collective.
+ */
+typedef struct gr_runner gr_runner;
+/* Feeds are host memory and may be reused on return. */
+GR_API gr_status gr_runner_run(gr_runner *r, const char *trace, const gr_named *feeds,
+                               int n_feeds) GR_MUST_CHECK;
+/* An output of the latest run, and its shape. */
+GR_API gr_status gr_runner_read(gr_runner *r, const char *output, gr_vec dst) GR_MUST_CHECK;
+GR_API gr_status gr_runner_shape(const gr_runner *r, const char *output,
+                                 gr_shape *out) GR_MUST_CHECK;
+/* Whether runs read the averages of the parameters (train.ema_decay) or the parameters; at first
+ * the averages where there are some. */
+GR_API bool gr_runner_has_averages(const gr_runner *r);
+GR_API gr_status gr_runner_use_averages(gr_runner *r, bool on) GR_MUST_CHECK;
+/* This rank, how many there are, and the seed of the command: with a unit's number they make keys
+ * for draws that depend on neither rank nor batch (gr_random_normal_keyed). */
+GR_API int gr_runner_rank(const gr_runner *r);
+GR_API int gr_runner_n_ranks(const gr_runner *r);
+GR_API uint64_t gr_runner_seed(const gr_runner *r);
+
+/* In prepare(): the largest feeds of a trace (mem NULL), so that it is planned and its memory
+ * known before step 1. A run that nobody announced is planned when it comes. */
+GR_API gr_status gr_runner_expect(gr_runner *r, const char *trace, const gr_named *feeds,
+                                  int n_feeds) GR_MUST_CHECK;
+/* In prepare(): the model of another checkpoint (a file or a run, of any recipe, whose model
+ * fits into memory beside this one). *out ends with `r`. Its own traces are run, "eval" among them,
+ * whose feeds and outputs its view names. Every rank reads the file. */
+GR_API gr_status gr_runner_open(gr_runner *r, const char *checkpoint,
+                                gr_runner **out) GR_MUST_CHECK;
+GR_API const gr_recipe_view *gr_runner_view(const gr_runner *r);
+
+/* How a split is gone through: its samples in batches, units of work that are dealt to the ranks
+ * (a picture, an episode, a picture to be drawn), or first the one and then the other. */
+typedef struct gr_eval_work {
+    bool has_batches;
+    int64_t n_units;
+} gr_eval_work;
+
 typedef struct gr_recipe_evaluation {
+    /* *out says batches and no units. NULL: so be it. */
+    void (*work)(const void *user, gr_task task, gr_split split, gr_eval_work *out);
+    /* Before the first run, on every rank: what it will be fed, other models. May be NULL. */
+    gr_status (*prepare)(void *user, gr_task task, gr_runner *r);
+    /* A unit's counts, and its rows, pictures and files. Its results must depend on its number, and
+     * on nothing that ran before it. */
+    gr_status (*score_unit)(void *user, gr_runner *r, gr_split split, int64_t unit, double *counts);
+    gr_status (*predict_unit)(void *user, gr_runner *r, int64_t unit, gr_results *out);
+
     /* Adds a batch to the counts. They are summed over batches and ranks, and must be exact
      * sums (whole numbers below 2^53, or numbers whose order does not matter to you). NULL: nothing
      * is counted. The loss needs no counting: it is what the trace "eval" calls gr_loss_add() for
@@ -303,9 +360,26 @@ typedef struct gr_recipe_evaluation {
     void (*score)(const void *user, const gr_eval *e, double *counts);
     /* The values of view.metrics from all counts. NaN where one is not defined. */
     void (*measure)(const void *user, const double *counts, double *values);
+    /* Pictures of a validation, on rank 0: handed its first batch. They lie in samples/ of the
+     * run's folder as step_<N>_<name>.png. NULL: none. */
+    gr_status (*show)(const void *user, const gr_eval *e, gr_results *out);
     /* Rows and files of a batch; NULL: the recipe predicts nothing. */
     gr_status (*predict)(const void *user, const gr_eval *e, gr_results *out);
 } gr_recipe_evaluation;
+
+/* What is done now and then while a run trains: pictures that a sampler draws after each epoch.
+ * Units are dealt to the ranks, with the averages of the weights where there are some; pictures go
+ * to samples/ of the run's folder and to the trackers, files to the folder of the results. Not at a
+ * step that ends the run by a stop. A failure ends the run. */
+typedef struct gr_action {
+    const char *name, *help;
+    const char
+        *key; /* the setting that says how often, which is made of this row: "sample_every" */
+    const char *every; /* its preset: "1 epoch", "500 steps", "0" for never */
+    int64_t (*n_units)(const void *user);
+    /* Its results must depend on its number and the model, and on nothing that ran before it. */
+    gr_status (*run_unit)(void *user, gr_runner *r, int64_t unit, gr_results *out);
+} gr_action;
 
 typedef struct gr_recipe {
     uint32_t abi; /* GR_RECIPE_ABI; read before anything else */
@@ -316,6 +390,8 @@ typedef struct gr_recipe {
     int n_presets;
     const gr_recipe_alias *aliases; /* NULL: none */
     int n_aliases;
+    const gr_action *actions; /* NULL: none */
+    int n_actions;
     const gr_recipe_command *commands; /* NULL: none */
     int n_commands;
     const gr_foreign *foreign; /* NULL: none but this program's own */

@@ -181,6 +181,10 @@ GR_API gr_status gr_step_use_ema(gr_step *s, bool on) GR_MUST_CHECK;
 /* Copies an output of the last run to `dst` (count and type must match). Waits for it. */
 GR_API gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst) GR_MUST_CHECK;
 
+/* The shape of an output of the last run. */
+GR_API gr_status gr_step_output_shape(const gr_step *s, const char *output,
+                                      gr_shape *out) GR_MUST_CHECK;
+
 /* Numbers of the last update, read back on request. */
 typedef struct gr_step_stats {
     int64_t n_steps;   /* updates run, skipped ones included */

@@ -297,6 +297,24 @@ gr_status gr_step_memory_report(gr_step *s, bool training, const gr_named *feeds
     return st;
 }
 
+gr_status gr_step_memory_report_named(gr_step *s, const char *trace, const gr_named *feeds,
+                                      int n_feeds, gr_memory_report *out)
+{
+    gr_status st;
+    int at;
+
+    GR_TRY(gr_step_check_given(s));
+    if (!out)
+        return gr_fail(GR_ERR_ARG, "memory report: out is NULL");
+    *out = (gr_memory_report){ 0 };
+    GR_TRY(gr_step_check_feeds(feeds, n_feeds));
+    GR_TRY(gr_step_find_trace(s, trace, &at));
+    st = measure_one(s, (gr_purpose){ GR_ROLE_EVAL, at }, feeds, n_feeds, out);
+    add_up(s, false, out);
+    gr_step_forget_trace(s);
+    return gr_wrap(st, "trace '%s'", trace);
+}
+
 /* ---- text ---- */
 
 static void add_line(gr_text *t, const char *what, size_t n_bytes, size_t total)

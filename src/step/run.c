@@ -344,6 +344,20 @@ gr_status gr_step_read(gr_step *s, const char *output, gr_vec dst)
     return GR_OK;
 }
 
+gr_status gr_step_output_shape(const gr_step *s, const char *output, gr_shape *out)
+{
+    const gr_value *v;
+
+    GR_TRY(gr_step_check_given(s));
+    if (!output || !out)
+        return gr_fail(GR_ERR_ARG, "shape: no name or no place for it");
+    v = s->last ? find_output(s->last, output) : NULL;
+    if (!v)
+        return gr_fail(GR_ERR_ARG, "shape: the last run has no output '%s'", output);
+    *out = v->shape;
+    return GR_OK;
+}
+
 bool gr_step_has_output(const gr_step *s, const char *name)
 {
     return s->last && find_output(s->last, name);

@@ -229,9 +229,13 @@ void gr_outputs_blob(gr_outputs *o, const gr_blob *b)
 {
     gr_status st = GR_OK;
 
+    if (o->wandb && b->kind == GR_BLOB_PICTURE)
+        check_wandb(o,
+                    gr_wandb_image(o->wandb, b->at.step, b->at.wall_time, b->at.tag, &b->pixels));
     if (!o->events)
         return;
     switch (b->kind) {
+    case GR_BLOB_PICTURE:
     case GR_BLOB_IMAGE: st = gr_events_image(o->events, &b->at, &b->pixels); break;
     case GR_BLOB_TEXT: st = gr_events_text(o->events, &b->at, b->data); break;
     case GR_BLOB_HISTOGRAM: st = gr_events_histogram(o->events, &b->at, b->data, b->n); break;

@@ -20,9 +20,10 @@ typedef struct gr_outputs {
     gr_text plots_folder, wandb_folder, wandb_id;
 } gr_outputs;
 
-/* Something larger than a number, for TensorBoard; `data` follows the struct. */
+/* Something larger than a number, for TensorBoard, and a picture for W&B, too; `data` follows the
+ * struct. */
 typedef struct gr_blob {
-    enum { GR_BLOB_IMAGE, GR_BLOB_TEXT, GR_BLOB_HISTOGRAM } kind;
+    enum { GR_BLOB_IMAGE, GR_BLOB_PICTURE, GR_BLOB_TEXT, GR_BLOB_HISTOGRAM } kind;
     gr_event_at at;   /* its tag points into this block */
     gr_pixels pixels; /* of an image */
     int64_t n;        /* values of a histogram */

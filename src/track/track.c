@@ -328,7 +328,8 @@ static bool submit_blob(gr_track *t, gr_blob *b)
     return true;
 }
 
-bool gr_track_image(gr_track *t, const char *tag, int64_t step, const gr_pixels *p)
+static bool submit_image(gr_track *t, const char *tag, int64_t step, const gr_pixels *p,
+                         bool is_picture)
 {
     gr_blob *b;
 
@@ -337,10 +338,20 @@ bool gr_track_image(gr_track *t, const char *tag, int64_t step, const gr_pixels 
     b = new_blob(tag, step, p->data, (size_t)p->width * (size_t)p->height * (size_t)p->channels);
     if (!b)
         return false;
-    b->kind = GR_BLOB_IMAGE;
+    b->kind = is_picture ? GR_BLOB_PICTURE : GR_BLOB_IMAGE;
     b->pixels = *p;
     b->pixels.data = b->data;
     return submit_blob(t, b);
+}
+
+bool gr_track_image(gr_track *t, const char *tag, int64_t step, const gr_pixels *p)
+{
+    return submit_image(t, tag, step, p, false);
+}
+
+bool gr_track_picture(gr_track *t, const char *tag, int64_t step, const gr_pixels *p)
+{
+    return submit_image(t, tag, step, p, true);
 }
 
 bool gr_track_text(gr_track *t, const char *tag, int64_t step, const char *text)

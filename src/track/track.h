@@ -82,6 +82,8 @@ static inline const gr_track_value *gr_track_value_at(const gr_track_record *r, 
 /* For TensorBoard; what is given is copied, so these are for the end of an epoch. False when it
  * was dropped, for want of room or memory, or as an image that no PNG can hold. */
 bool gr_track_image(gr_track *t, const char *tag, int64_t step, const gr_pixels *p);
+/* The same, for W&B, too. */
+bool gr_track_picture(gr_track *t, const char *tag, int64_t step, const gr_pixels *p);
 bool gr_track_text(gr_track *t, const char *tag, int64_t step, const char *text);
 bool gr_track_histogram(gr_track *t, const char *tag, int64_t step, const float *values, int64_t n);
 /* Draws the curves with what was submitted before. */

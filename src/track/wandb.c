@@ -396,15 +396,62 @@ static gr_status end_row(gr_wandb *w)
     return GR_OK;
 }
 
-gr_status gr_wandb_log(gr_wandb *w, int64_t step, double wall_time, const char *name, double value)
+/* *is_late: its row has ended, and it is left out. */
+static gr_status open_row(gr_wandb *w, int64_t step, double wall_time, bool *is_late)
 {
-    if (w->row_open && step < w->row_step)
+    *is_late = w->row_open && step < w->row_step;
+    if (*is_late)
         return GR_OK;
     if (w->row_open && step > w->row_step)
         GR_TRY(end_row(w));
     w->row_open = true;
     w->row_step = step;
     w->row_time = wall_time;
+    return GR_OK;
+}
+
+static gr_status add_file(gr_wandb *w, char *path)
+{
+    GrWb__Record record = GR_WB__RECORD__INIT;
+    GrWb__Files files = GR_WB__FILES__INIT;
+    GrWb__File file = GR_WB__FILE__INIT, *list = &file;
+
+    file.path = path;
+    files.n_files = 1;
+    files.files = &list;
+    record.record_type_case = GR_WB__RECORD__RECORD_TYPE_FILES;
+    record.files = &files;
+    return add_record(w, &record);
+}
+
+gr_status gr_wandb_image(gr_wandb *w, int64_t step, double wall_time, const char *name,
+                         const gr_pixels *p)
+{
+    gr_text path = GR_TEXT_INIT, json = GR_TEXT_INIT;
+    bool is_late;
+    gr_status st;
+
+    GR_TRY(open_row(w, step, wall_time, &is_late));
+    if (is_late)
+        return GR_OK;
+    GR_TRY_GOTO(st, gr_wandb_media(gr_text_str(&w->folder), name, step, p, &path, &json), done);
+    GR_TRY_GOTO(st, add_file(w, path.str), done);
+    GR_TRY_GOTO(st, gr_items_set(&w->row, name, json.str), done);
+    st = gr_items_set(&w->summary, name, json.str);
+
+done:
+    gr_text_fini(&path);
+    gr_text_fini(&json);
+    return st;
+}
+
+gr_status gr_wandb_log(gr_wandb *w, int64_t step, double wall_time, const char *name, double value)
+{
+    bool is_late;
+
+    GR_TRY(open_row(w, step, wall_time, &is_late));
+    if (is_late)
+        return GR_OK;
     GR_TRY(set_number(&w->row, name, value));
     return set_number(&w->summary, name, value);
 }

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "track/keep.h"
+#include "track/png.h"
 #include "track/value.h"
 
 #ifdef __cplusplus
@@ -49,6 +50,9 @@ gr_status gr_wandb_open(gr_wandb **out, const gr_wandb_config *c) GR_MUST_CHECK;
  * current one is left out, as the client does. */
 gr_status gr_wandb_log(gr_wandb *w, int64_t step, double wall_time, const char *name,
                        double value) GR_MUST_CHECK;
+/* A picture of that step, in the same row; its name may hold folders. */
+gr_status gr_wandb_image(gr_wandb *w, int64_t step, double wall_time, const char *name,
+                         const gr_pixels *p) GR_MUST_CHECK;
 /* Writes the buffer out when that was last done over 2 seconds ago; `now`: in any case. */
 gr_status gr_wandb_flush(gr_wandb *w, bool now) GR_MUST_CHECK;
 /* The row has all its values: it need not wait for a later step to be written. */

@@ -12,13 +12,17 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/nan.h"
 #include "step/inspect.h"
+
+#include <inttypes.h>
+#include <math.h>
 
 #include <string.h>
 
 /* Sums behind the recipe's counts. */
-enum { SUM_LOSS, SUM_LOSSES, SUM_SAMPLES, N_EXTRA };
+enum { SUM_LOSS, SUM_LOSSES, SUM_SAMPLES, SUM_UNITS, N_EXTRA };
 
 #define SHORT_MS 250 /* between two meetings: batches are doubled below, and halved above */
 #define LONG_MS  1000
@@ -145,14 +149,14 @@ static gr_status score_batch(gr_trainer *t, const gr_eval *e)
     return GR_OK;
 }
 
-static meeting first_meeting(const gr_trainer *t, gr_split split)
+/* Every rank has `fewest` batches, or units, at least. */
+static meeting first_meeting(const gr_trainer *t, gr_split split, int64_t fewest)
 {
     bool meets = t->heeds_stops && split == GR_SPLIT_VALID;
 
-    return (meeting){ .every = 1,
-                      .next = meets ? 1 : 0,
-                      .fewest = t->feeds[split].order->fewest,
-                      .at_ms = gr_now_ns() / 1000000 };
+    return (meeting){
+        .every = 1, .next = meets ? 1 : 0, .fewest = fewest, .at_ms = gr_now_ns() / 1000000
+    };
 }
 
 /* After n_done batches. */
@@ -173,14 +177,43 @@ static gr_status meet(gr_trainer *t, meeting *m, int64_t n_done)
     return GR_OK;
 }
 
-static gr_status run_split(gr_trainer *t, gr_split split, gr_results *out)
+/* Pictures fail no run: what cannot be written is told once, by the trackers' rule. */
+static void show_batch(gr_trainer *t, const gr_eval *e)
+{
+    gr_results *r = NULL;
+    char prefix[40];
+    gr_status st;
+
+    snprintf(prefix, sizeof(prefix), "step_%" PRId64 "_", t->at);
+    st = gr_results_create(&r, &(gr_results_config){ .folder = t->folder, .prefix = prefix });
+    if (st == GR_OK)
+        st = t->recipe->evaluation->show(t->user, e, r);
+    if (st == GR_OK)
+        st = gr_results_write_own(r);
+    if (st == GR_OK)
+        gr_results_show(r, t->track, t->at);
+    else if (!t->told_pictures)
+        gr_log(TRAIN, WARN, "no pictures of the validation: %s; the run goes on without them",
+               gr_error_message());
+    t->told_pictures = t->told_pictures || st != GR_OK;
+    gr_results_destroy(r);
+}
+
+/* Whether the first batch of this evaluation is to be shown. */
+static bool shows(const gr_trainer *t, gr_split split)
+{
+    return split == GR_SPLIT_VALID && gr_trainer_writes(t) && t->folder && t->track &&
+           t->recipe->evaluation->show;
+}
+
+static gr_status run_batches(gr_trainer *t, gr_split split, gr_results *out)
 {
     gr_feed *f = &t->feeds[split];
     const gr_loaded *b;
     meeting m;
 
     GR_TRY(gr_trainer_open_feed(t, split));
-    m = first_meeting(t, split);
+    m = first_meeting(t, split, f->order->fewest);
     GR_TRY(gr_loader_seek(f->loader, 0, 0));
     for (int64_t n_done = 1;; n_done++) {
         gr_eval e = { .split = split };
@@ -191,11 +224,56 @@ static gr_status run_split(gr_trainer *t, gr_split split, gr_results *out)
         if (b->n > 0) {
             GR_TRY(run_batch(t, b, &e));
             GR_TRY(out ? t->recipe->evaluation->predict(t->user, &e, out) : score_batch(t, &e));
+            if (n_done == 1 && shows(t, split))
+                show_batch(t, &e);
         }
         GR_TRY(meet(t, &m, n_done));
         if (t->stopped_by != 0)
             return GR_OK;
     }
+}
+
+static gr_status run_unit(gr_trainer *t, gr_split split, int64_t unit, gr_results *out)
+{
+    const gr_recipe_evaluation *e = t->recipe->evaluation;
+
+    if (out)
+        return e->predict_unit(t->user, t->runner, unit, out);
+    t->eval.counts[t->view.n_counts + SUM_UNITS]++;
+    return e->score_unit(t->user, t->runner, split, unit, t->eval.counts);
+}
+
+/* Rank r takes units r, r + W, ... */
+static gr_status run_units(gr_trainer *t, gr_split split, int64_t n_units, gr_results *out)
+{
+    meeting m = first_meeting(t, split, n_units / t->n_ranks);
+    int64_t n_done = 0;
+
+    if (n_units == 0)
+        return GR_OK;
+    if (out ? !t->recipe->evaluation->predict_unit : !t->recipe->evaluation->score_unit)
+        return gr_fail(GR_ERR_ARG, "recipe '%s' has units and no function for them",
+                       t->recipe->name);
+    for (int64_t u = t->rank; u < n_units; u += t->n_ranks) {
+        gr_status st = run_unit(t, split, u, out);
+
+        if (st != GR_OK)
+            return gr_wrap(st, "unit %" PRId64, u);
+        GR_TRY(meet(t, &m, ++n_done));
+        if (t->stopped_by != 0)
+            return GR_OK;
+    }
+    /* Whatever the units wanted: what comes next is as it was. */
+    return t->o.zero > 0 ? GR_OK : gr_step_use_ema(t->step, t->o.ema_decay > 0);
+}
+
+static gr_status run_split(gr_trainer *t, gr_split split, gr_results *out)
+{
+    gr_eval_work w = gr_trainer_work(t, split);
+
+    if (w.has_batches && t->size[split] > 0 && (!out || t->recipe->evaluation->predict))
+        GR_TRY(run_batches(t, split, out));
+    return t->stopped_by != 0 ? GR_OK : run_units(t, split, w.n_units, out);
 }
 
 gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_results *out,
@@ -204,6 +282,10 @@ gr_status gr_trainer_predict_split(gr_trainer *t, gr_split split, gr_results *ou
     double n;
 
     GR_TRY(gr_wrap(run_split(t, split, out), "prediction"));
+    if (gr_trainer_work(t, split).n_units > 0) {
+        *n_samples = gr_trainer_work(t, split).n_units;
+        return GR_OK;
+    }
     n = (double)(t->feeds[split].order->n_samples - t->feeds[split].n_bad);
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ &n, 1, GR_F64 }, GR_REDUCE_SUM));
     *n_samples = (int64_t)n;
@@ -228,8 +310,9 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
     GR_TRY(gr_pg_allreduce(t->pg, (gr_vec){ sums, n_sums, GR_F64 }, GR_REDUCE_SUM));
     if (t->recipe->evaluation->measure)
         t->recipe->evaluation->measure(t->user, sums, out->values);
-    out->n_samples = (int64_t)extra[SUM_SAMPLES];
-    GR_TRY(gr_parts_share_rows(parts, t->step, t->pg, out->n_samples, t->arena));
+    out->n_samples = (int64_t)extra[extra[SUM_SAMPLES] > 0 ? SUM_SAMPLES : SUM_UNITS];
+    GR_TRY(gr_parts_share_rows(parts, t->pg, out->n_samples, t->arena));
+    out->has_no_loss = !parts->has_loss && extra[SUM_LOSSES] == 0;
     out->loss = parts->has_loss ? parts->loss : extra[SUM_LOSS] / extra[SUM_LOSSES];
     out->parts = parts->list;
     out->n_parts = parts->n;
@@ -240,13 +323,17 @@ gr_status gr_trainer_evaluate(gr_trainer *t, gr_split split, gr_scores *out)
 
 void gr_scores_text(const gr_trainer *t, const gr_scores *s, gr_text *out)
 {
+    const char *comma = "";
+
     for (int i = 0; i < t->view.n_metrics && i < SHOWN; i++) {
         const gr_metric_info *m = &t->view.metrics[i];
 
         if (m->is_share)
-            gr_text_addf(out, "%s %.2f%%, ", m->name, gr_plain_nan(100 * s->values[i]));
+            gr_text_addf(out, "%s%s %.2f%%", comma, m->name, gr_plain_nan(100 * s->values[i]));
         else
-            gr_text_addf(out, "%s %.4g, ", m->name, gr_plain_nan(s->values[i]));
+            gr_text_addf(out, "%s%s %.4g", comma, m->name, gr_plain_nan(s->values[i]));
+        comma = ", ";
     }
-    gr_text_addf(out, "validation loss %.4f", gr_plain_nan(s->loss));
+    if (!s->has_no_loss)
+        gr_text_addf(out, "%svalidation loss %.4f", comma, gr_plain_nan(s->loss));
 }

@@ -190,7 +190,7 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss)
         GR_TRY(gr_trainer_take_verdicts(t, want_loss || catches_up(t)));
     if (!want_loss)
         return GR_OK;
-    GR_TRY(gr_parts_share_step(&t->parts, t->step, t->pg, t->o.accumulate));
+    GR_TRY(gr_parts_share_step(&t->parts, t->pg, t->o.accumulate));
     return share_loss(t, loss, n_losses);
 }
 
@@ -271,7 +271,8 @@ static void write_scores(gr_trainer *t, int64_t epoch)
 
     gr_track_begin(&r, t->at);
     gr_track_i64(&r, "epoch", epoch);
-    gr_track_f64(&r, "val_loss", t->scores.loss);
+    if (!t->scores.has_no_loss)
+        gr_track_f64(&r, "val_loss", t->scores.loss);
     for (int i = 0; i < t->scores.n_parts; i++) {
         snprintf(name, sizeof(name), "val_%s", t->scores.parts[i].name);
         gr_track_f64(&r, name, t->scores.parts[i].value);
@@ -418,6 +419,19 @@ static gr_status evaluate_and_save(gr_trainer *t, bool evaluates)
     return GR_OK;
 }
 
+static bool acts(const gr_trainer *t)
+{
+    return t->recipe->n_actions > 0 && t->stopped_by == 0;
+}
+
+/* Its time is no step's. */
+static gr_status act(gr_trainer *t)
+{
+    GR_TRY(gr_trainer_act(t));
+    skip_time(t);
+    return GR_OK;
+}
+
 static gr_status step_and_after(gr_trainer *t)
 {
     int64_t next = t->at + 1;
@@ -436,7 +450,8 @@ static gr_status step_and_after(gr_trainer *t)
     /* The end of the run has a count of its own. */
     if (gr_trainer_place(t, next) % t->steps_per_epoch == 0 && next < t->end)
         GR_TRY(gr_trainer_count_skips(t, GR_SPLIT_TRAIN));
-    return evaluate_and_save(t, evaluates_at(t, next));
+    GR_TRY(evaluate_and_save(t, evaluates_at(t, next)));
+    return acts(t) ? act(t) : GR_OK;
 }
 
 /* What an earlier start left: as if it had not stopped, so that its checkpoint is saved anew. */

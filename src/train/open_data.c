@@ -160,13 +160,27 @@ static gr_status open_training(gr_trainer *t)
     return gr_judge_init(&t->judge, &t->o, &t->view);
 }
 
+gr_eval_work gr_trainer_work(const gr_trainer *t, gr_split split)
+{
+    gr_eval_work w = { .has_batches = true };
+
+    if (t->recipe->evaluation->work)
+        t->recipe->evaluation->work(t->user, t->task, split, &w);
+    if (w.n_units < 0)
+        w.n_units = 0;
+    return w;
+}
+
 static gr_status check_task(const gr_trainer *t)
 {
+    const gr_recipe_evaluation *e = t->recipe->evaluation;
     bool tests = t->task == GR_TASK_TEST;
+    gr_split split = tests ? GR_SPLIT_TEST : GR_SPLIT_PREDICT;
+    gr_eval_work w = gr_trainer_work(t, split);
 
-    if (!tests && !t->recipe->evaluation->predict)
+    if (!tests && !(w.has_batches && e->predict) && !(w.n_units > 0 && e->predict_unit))
         return gr_fail(GR_ERR_ARG, "recipe '%s' predicts nothing", t->recipe->name);
-    if (t->size[tests ? GR_SPLIT_TEST : GR_SPLIT_PREDICT] < 1)
+    if ((w.has_batches ? t->size[split] : 0) + w.n_units < 1)
         return gr_fail(GR_ERR_ARG, "recipe '%s' has no samples to %s", t->recipe->name,
                        tests ? "test with" : "predict on; name them by --input");
     return GR_OK;
@@ -204,6 +218,16 @@ static gr_status keep_found(gr_trainer *t)
     return GR_OK;
 }
 
+gr_status gr_trainer_describe(gr_trainer *t)
+{
+    GR_TRY(t->recipe->data->describe(t->user, &t->view));
+    GR_TRY(gr_wrap(gr_fields_add_axes(&t->view, t->arena), "recipe '%s'", t->recipe->name));
+    if (t->view.n_axes > 0 && !t->recipe->data->lengths)
+        return gr_fail(GR_ERR_ARG, "recipe '%s' has axes, and no lengths()", t->recipe->name);
+    t->shapes = gr_arena_array(t->arena, (size_t)t->view.n_feeds + 1, sizeof(*t->shapes));
+    return t->shapes ? GR_OK : GR_ERR_NOMEM;
+}
+
 static gr_status open_user(gr_trainer *t, gr_recipe_config *config)
 {
     gr_snapshot *state = NULL;
@@ -229,13 +253,7 @@ gr_status gr_trainer_open_data(gr_trainer *t)
 
     choose_workers(t);
     GR_TRY(gr_wrap(open_user(t, &rc), "recipe '%s'", t->recipe->name));
-    GR_TRY(t->recipe->data->describe(t->user, &t->view));
-    GR_TRY(gr_wrap(gr_fields_add_axes(&t->view, t->arena), "recipe '%s'", t->recipe->name));
-    if (t->view.n_axes > 0 && !t->recipe->data->lengths)
-        return gr_fail(GR_ERR_ARG, "recipe '%s' has axes, and no lengths()", t->recipe->name);
-    t->shapes = gr_arena_array(t->arena, (size_t)t->view.n_feeds + 1, sizeof(*t->shapes));
-    if (!t->shapes)
-        return GR_ERR_NOMEM;
+    GR_TRY(gr_trainer_describe(t));
     if (t->task == GR_TASK_TRAIN)
         GR_TRY(gr_wrap(keep_found(t), "recipe '%s'", t->recipe->name));
     for (int split = 0; split < GR_N_SPLITS; split++)

@@ -243,6 +243,52 @@ void gr_trainer_largest_text(const gr_trainer *t, gr_text *out)
     gr_fields_size_text(&t->view, gr_feed_size(t->sizes[GR_SPLIT_TRAIN], t->largest_k), out);
 }
 
+/* What the recipe's procedures will run, beside `state` bytes. */
+static gr_status check_runs(gr_trainer *t, size_t state)
+{
+    char need[GR_BYTES_TEXT], have[GR_BYTES_TEXT];
+    const char *trace = NULL;
+    size_t n_bytes = 0;
+
+    if (!t->runner)
+        return GR_OK;
+    GR_TRY(gr_runner_measure(t->runner, &n_bytes, &trace));
+    if (!trace)
+        return GR_OK;
+    if (state + n_bytes > t->memory_total)
+        t->memory_total = state + n_bytes;
+    if (t->memory_free == 0 || state + n_bytes <= t->memory_free)
+        return GR_OK;
+    return gr_fail(GR_ERR_NOMEM,
+                   "the largest run of '%s' that recipe '%s' announces needs %s on each rank, and "
+                   "%s are free",
+                   trace, t->recipe->name, gr_bytes_text(state + n_bytes, need),
+                   gr_bytes_text(t->memory_free, have));
+}
+
+gr_status gr_trainer_open_runner(gr_trainer *t)
+{
+    const gr_recipe_evaluation *e = t->recipe->evaluation;
+
+    GR_TRY(gr_runner_begin(&t->runner, t));
+    return e->prepare
+               ? gr_wrap(e->prepare(t->user, t->task, t->runner), "recipe '%s'", t->recipe->name)
+               : GR_OK;
+}
+
+gr_status gr_trainer_plan_runs(gr_trainer *t)
+{
+    size_t n_free = 0;
+    int n_sharing = 1;
+
+    if (t->task != GR_TASK_TRAIN) { /* the state is there already */
+        GR_TRY(free_memory(t, &n_free, &n_sharing));
+        t->memory_free = n_free / (size_t)n_sharing;
+        GR_TRY(check_runs(t, 0));
+    }
+    return gr_runner_plan(t->runner);
+}
+
 /* P20: what does not fit is refused before anything of that size is allocated. */
 gr_status gr_trainer_check_free(gr_trainer *t)
 {
@@ -255,6 +301,7 @@ gr_status gr_trainer_check_free(gr_trainer *t)
     t->memory_total = r.total;
     t->memory_free = n_free / (size_t)n_sharing;
     GR_TRY(check_limit(t, &r));
+    GR_TRY(check_runs(t, r.total - r.arena - r.inputs));
     if (n_free == 0 || r.total <= t->memory_free)
         return GR_OK;
     return refuse_memory(t, t->shapes, t->memory_free, r.total);
@@ -348,7 +395,9 @@ gr_status gr_trainer_create_step(gr_trainer *t)
 gr_status gr_trainer_open_step(gr_trainer *t)
 {
     GR_TRY(gr_trainer_create_step(t));
+    GR_TRY(gr_trainer_open_runner(t));
     GR_TRY(gr_trainer_check_free(t));
     GR_TRY(gr_trainer_plan(t));
+    GR_TRY(gr_trainer_plan_runs(t));
     return write_dot(t);
 }

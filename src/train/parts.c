@@ -33,23 +33,25 @@ static gr_status make_room(gr_parts *p, int64_t n_columns, int n_parts, gr_arena
         return GR_ERR_NOMEM;
     p->n_columns = n_columns;
     p->n = n_parts;
-    p->is_known = true;
     gr_parts_clear(p);
     return GR_OK;
 }
 
-/* Names outlive the graph that they are of, which may leave the cache of plans. */
+/* The graph may leave the cache of plans, or another run be the latest, when they are computed. */
 static gr_status know(gr_parts *p, const struct gr_terms *all, gr_arena *arena)
 {
     int n_terms = all->n > 1 ? all->n : 0;
 
-    if (p->is_known)
+    if (p->terms)
         return GR_OK;
+    p->terms = gr_terms_copy(all, arena);
+    if (!p->terms)
+        return GR_ERR_NOMEM;
     GR_TRY(make_room(p, all->n_columns, n_terms + all->n_records, arena));
     p->has_loss = all->n > 0;
     for (int i = 0; i < p->n; i++) {
         p->list[i].name = i < n_terms ? gr_arena_printf(arena, "loss/%s", all->list[i].name)
-                                      : gr_arena_strdup(arena, all->records[i - n_terms].name);
+                                      : p->terms->records[i - n_terms].name;
         if (!p->list[i].name)
             return GR_ERR_NOMEM;
     }
@@ -86,8 +88,9 @@ static gr_status add_over_ranks(gr_parts *p, gr_pg *pg)
 }
 
 /* `n` is how many numbers a mean is of. */
-static gr_status compute(gr_parts *p, const struct gr_terms *all, int64_t n)
+static gr_status compute(gr_parts *p, int64_t n)
 {
+    const struct gr_terms *all = p->terms;
     double *totals = gr_calloc((size_t)p->n_columns + 1, sizeof(*totals));
     int n_terms = all->n > 1 ? all->n : 0;
 
@@ -146,14 +149,12 @@ gr_status gr_parts_take_step(gr_parts *p, gr_step *s, gr_arena *arena)
     return GR_OK;
 }
 
-gr_status gr_parts_share_step(gr_parts *p, gr_step *s, gr_pg *pg, int64_t n_micro)
+gr_status gr_parts_share_step(gr_parts *p, gr_pg *pg, int64_t n_micro)
 {
-    const struct gr_terms *all = gr_step_terms(s);
-
-    if (!all || p->n == 0)
+    if (p->n == 0)
         return GR_OK;
     GR_TRY(add_over_ranks(p, pg));
-    GR_TRY(compute(p, all, n_micro * gr_pg_size(pg)));
+    GR_TRY(compute(p, n_micro * gr_pg_size(pg)));
     gr_parts_clear(p);
     return GR_OK;
 }
@@ -195,20 +196,19 @@ static gr_status tell(gr_parts *p, gr_pg *pg)
     return st;
 }
 
-gr_status gr_parts_share_rows(gr_parts *p, gr_step *s, gr_pg *pg, int64_t n_samples,
-                              gr_arena *arena)
+gr_status gr_parts_share_rows(gr_parts *p, gr_pg *pg, int64_t n_samples, gr_arena *arena)
 {
     int64_t known[3] = { p->n_columns, p->n, p->has_loss };
 
     GR_TRY(gr_pg_allreduce(pg, (gr_vec){ known, 3, GR_I64 }, GR_REDUCE_MAX));
     if (known[0] == 0)
         return GR_OK;
-    if (!p->is_known) /* a rank without samples */
+    if (!p->sums) /* a rank without samples */
         GR_TRY(make_room(p, known[0], (int)known[1], arena));
     p->has_loss = known[2] != 0;
     GR_TRY(add_over_ranks(p, pg));
     if (gr_pg_rank(pg) == 0)
-        GR_TRY(compute(p, gr_step_terms(s), n_samples));
+        GR_TRY(compute(p, n_samples));
     GR_TRY(tell(p, pg));
     gr_parts_clear(p);
     return GR_OK;

@@ -24,8 +24,8 @@ typedef struct gr_loss_part {
 
 /* Of one trace, "train" or "eval". */
 typedef struct gr_parts {
-    bool is_known;     /* something has run, so that the rest is set */
-    int64_t n_columns; /* numbers that are added up */
+    struct gr_terms *terms; /* of the first run; NULL: nothing has run */
+    int64_t n_columns;      /* numbers that are added up */
     gr_exact *sums;
     double *most; /* of those whose greatest is asked for */
     float *row;   /* a number or vector of a training step, or rows of an evaluation */
@@ -42,13 +42,13 @@ void gr_parts_clear(gr_parts *p);
 /* After a micro-step of training: its sums, added. */
 gr_status gr_parts_take_step(gr_parts *p, gr_step *s, gr_arena *arena) GR_MUST_CHECK;
 /* After n_micro of them on each rank: p->list on all ranks. Collective. */
-gr_status gr_parts_share_step(gr_parts *p, gr_step *s, gr_pg *pg, int64_t n_micro) GR_MUST_CHECK;
+gr_status gr_parts_share_step(gr_parts *p, gr_pg *pg, int64_t n_micro) GR_MUST_CHECK;
 
 /* After an evaluation of n samples. */
 gr_status gr_parts_take_rows(gr_parts *p, gr_step *s, gr_arena *arena, int64_t n) GR_MUST_CHECK;
 /* After all n_samples of all ranks: p->loss and the values of p->list on all ranks, its names
  * where anything has run. Rank 0 has run something if any rank has. Collective. */
-gr_status gr_parts_share_rows(gr_parts *p, gr_step *s, gr_pg *pg, int64_t n_samples,
+gr_status gr_parts_share_rows(gr_parts *p, gr_pg *pg, int64_t n_samples,
                               gr_arena *arena) GR_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -16,9 +16,7 @@
 #define DIGITS 6 /* of a number that says nothing else */
 
 struct gr_results {
-    const char *folder; /* borrowed, as are the columns */
-    const gr_column *columns;
-    int n_columns;
+    gr_results_config c;
     gr_text rows;     /* entries: a head, the CSV line, the JSON line */
     gr_text pictures; /* entries: a head, the name, the pixels */
     char **all;       /* rank 0, once written: the pictures of every rank, from malloc */
@@ -40,16 +38,13 @@ typedef struct entry {
     const char *first, *second;
 } entry;
 
-gr_status gr_results_create(gr_results **out, const char *folder, const gr_column *columns,
-                            int n_columns)
+gr_status gr_results_create(gr_results **out, const gr_results_config *c)
 {
     gr_results *r = gr_calloc(1, sizeof(*r));
 
     if (!r)
         return GR_ERR_NOMEM;
-    r->folder = folder;
-    r->columns = columns;
-    r->n_columns = n_columns;
+    r->c = *c;
     *out = r;
     return GR_OK;
 }
@@ -74,7 +69,7 @@ void gr_results_destroy(gr_results *r)
 
 const char *gr_results_folder(const gr_results *r)
 {
-    return r->folder;
+    return r->c.folder;
 }
 
 /* ---- one rank's ---- */
@@ -135,11 +130,11 @@ gr_status gr_results_row(gr_results *r, int64_t unit, const gr_cell *cells)
     head h = { .unit = unit };
     gr_status st;
 
-    if (r->n_columns == 0)
+    if (r->c.n_columns == 0)
         return gr_fail(GR_ERR_ARG, "a row of unit %" PRId64 ", but the recipe names no columns",
                        unit);
-    for (int i = 0; i < r->n_columns; i++) {
-        const gr_column *c = &r->columns[i];
+    for (int i = 0; i < r->c.n_columns; i++) {
+        const gr_column *c = &r->c.columns[i];
 
         gr_text_add(&csv, i > 0 ? "," : "");
         add_cell(&csv, c, &cells[i], false);
@@ -252,11 +247,11 @@ static gr_status write_csv(const gr_results *r, const entry *rows, size_t n)
     gr_text header = GR_TEXT_INIT;
     gr_outfile *f;
 
-    for (int i = 0; i < r->n_columns; i++) {
+    for (int i = 0; i < r->c.n_columns; i++) {
         gr_text_add(&header, i > 0 ? "," : "");
-        add_csv_text(&header, r->columns[i].name);
+        add_csv_text(&header, r->c.columns[i].name);
     }
-    GR_TRY(open_in(&f, r->folder, "predictions.csv"));
+    GR_TRY(open_in(&f, r->c.folder, "predictions.csv"));
     gr_outfile_write(f, gr_text_str(&header), header.len);
     gr_outfile_write(f, "\n", 1);
     gr_text_fini(&header);
@@ -271,7 +266,7 @@ static gr_status write_jsonl(const gr_results *r, const entry *rows, size_t n)
 {
     gr_outfile *f;
 
-    GR_TRY(open_in(&f, r->folder, "predictions.jsonl"));
+    GR_TRY(open_in(&f, r->c.folder, "predictions.jsonl"));
     for (size_t i = 0; i < n; i++) {
         gr_outfile_write(f, rows[i].second, (size_t)rows[i].h.n_second);
         gr_outfile_write(f, "\n", 1);
@@ -307,7 +302,8 @@ static gr_status write_picture(const gr_results *r, const entry *e)
     gr_text path = GR_TEXT_INIT;
     gr_status st;
 
-    gr_text_addf(&path, "%s/" GR_RESULTS_SAMPLES "/%s.png", r->folder, e->first);
+    gr_text_addf(&path, "%s/" GR_RESULTS_SAMPLES "/%s%s.png", r->c.folder,
+                 r->c.prefix ? r->c.prefix : "", e->first);
     st = gr_text_status(&path);
     if (st == GR_OK)
         st = gr_image_write(gr_text_str(&path), &image);
@@ -323,7 +319,7 @@ static gr_status write_pictures(gr_results *r)
     size_t n;
 
     GR_TRY(sorted(r->all, r->sizes, r->n_ranks, &list, &n));
-    gr_text_addf(&folder, "%s/" GR_RESULTS_SAMPLES, r->folder);
+    gr_text_addf(&folder, "%s/" GR_RESULTS_SAMPLES, r->c.folder);
     st = gr_text_status(&folder);
     if (st == GR_OK && n > 0)
         st = gr_make_folders(gr_text_str(&folder));
@@ -340,7 +336,7 @@ static gr_status share_rows(gr_results *r, gr_pg *pg, size_t *sizes)
     char **bytes = NULL;
     gr_status st;
 
-    if (r->n_columns == 0)
+    if (r->c.n_columns == 0)
         return GR_OK;
     st = gr_pg_gather_bytes(pg, gr_text_str(&r->rows), r->rows.len, &bytes, sizes);
     if (st == GR_OK && gr_pg_rank(pg) == 0)
@@ -349,18 +345,36 @@ static gr_status share_rows(gr_results *r, gr_pg *pg, size_t *sizes)
     return st;
 }
 
+static gr_status make_lists(gr_results *r, int n_ranks)
+{
+    r->n_ranks = n_ranks;
+    free_pictures(r);
+    r->sizes = gr_calloc((size_t)n_ranks, sizeof(*r->sizes));
+    return r->sizes ? GR_OK : GR_ERR_NOMEM;
+}
+
 gr_status gr_results_write(gr_results *r, gr_pg *pg)
 {
-    r->n_ranks = gr_pg_size(pg);
-    free_pictures(r);
-    r->sizes = gr_calloc((size_t)r->n_ranks, sizeof(*r->sizes));
-    if (!r->sizes)
-        return GR_ERR_NOMEM;
+    GR_TRY(make_lists(r, gr_pg_size(pg)));
     GR_TRY(share_rows(r, pg, r->sizes));
     GR_TRY(gr_pg_gather_bytes(pg, gr_text_str(&r->pictures), r->pictures.len, &r->all, r->sizes));
-    if (gr_pg_rank(pg) == 0)
-        return gr_wrap(write_pictures(r), "pictures");
-    return GR_OK;
+    return gr_pg_rank(pg) == 0 ? gr_wrap(write_pictures(r), "pictures") : GR_OK;
+}
+
+gr_status gr_results_write_own(gr_results *r)
+{
+    char *rows = r->rows.str;
+
+    GR_TRY(make_lists(r, 1));
+    r->sizes[0] = r->rows.len;
+    if (r->c.n_columns > 0)
+        GR_TRY(gr_wrap(write_rows(r, &rows, r->sizes), "rows"));
+    r->all = malloc(sizeof(*r->all)); /* as gr_pg_gather_bytes() gives it */
+    if (!r->all)
+        return gr_fail(GR_ERR_NOMEM, "no memory for pictures");
+    r->all[0] = r->pictures.str;
+    r->sizes[0] = r->pictures.len;
+    return gr_wrap(write_pictures(r), "pictures");
 }
 
 int64_t gr_results_n_pictures(const gr_results *r)
@@ -383,7 +397,7 @@ void gr_results_show(const gr_results *r, gr_track *track, int64_t step)
         char tag[240];
 
         snprintf(tag, sizeof(tag), GR_RESULTS_SAMPLES "/%s", list[i].first);
-        gr_track_image(track, tag, step, &p);
+        gr_track_picture(track, tag, step, &p);
     }
     gr_free(list);
 }

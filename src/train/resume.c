@@ -185,7 +185,7 @@ gr_status gr_trainer_seed(const gr_trainer *t, uint64_t *out)
 }
 
 /* Settings come from the checkpoint where the command does not say otherwise. */
-static gr_status take_settings(gr_trainer *t)
+gr_status gr_trainer_take_settings(gr_trainer *t)
 {
     const char *recipe = gr_snapshot_get(t->resumed, GR_KEY_RECIPE);
     const char *config = gr_snapshot_get(t->resumed, GR_KEY_CONFIG);
@@ -218,16 +218,19 @@ static gr_status take_settings(gr_trainer *t)
     return GR_OK;
 }
 
+gr_status gr_trainer_read(gr_trainer *t)
+{
+    if (gr_trainer_writes(t))
+        GR_TRY(read_checkpoint(t));
+    return share_texts(t);
+}
+
 gr_status gr_trainer_load(gr_trainer *t)
 {
-    gr_status st = GR_OK;
+    gr_status st = gr_trainer_read(t);
 
-    if (gr_trainer_writes(t))
-        st = read_checkpoint(t);
-    if (st == GR_OK)
-        st = share_texts(t);
     if (st == GR_OK && t->resumed) {
-        st = take_settings(t);
+        st = gr_trainer_take_settings(t);
         t->told_all = st != GR_OK; /* every rank reads the same texts */
         if (t->task != GR_TASK_TRAIN)
             st = gr_wrap(st, "checkpoint");

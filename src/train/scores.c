@@ -12,7 +12,8 @@
 
 void gr_scores_table(const gr_recipe_view *view, const gr_scores *s, gr_text *out)
 {
-    gr_text_addf(out, "  %-*s %.6g\n", WIDTH, "loss", s->loss);
+    if (!s->has_no_loss)
+        gr_text_addf(out, "  %-*s %.6g\n", WIDTH, "loss", s->loss);
     for (int i = 0; i < s->n_parts; i++)
         gr_text_addf(out, "  %-*s %.6g\n", WIDTH, s->parts[i].name, s->parts[i].value);
     for (int i = 0; i < view->n_metrics; i++) {
@@ -57,7 +58,8 @@ static void add_pair(gr_text *out, const char *name, double value)
 void gr_scores_json(const gr_recipe_view *view, const gr_scores *s, gr_text *out)
 {
     gr_text_addf(out, "{\"samples\": %" PRId64, s->n_samples);
-    add_pair(out, "loss", s->loss);
+    if (!s->has_no_loss)
+        add_pair(out, "loss", s->loss);
     for (int i = 0; i < s->n_parts; i++)
         add_pair(out, s->parts[i].name, s->parts[i].value);
     for (int i = 0; i < view->n_metrics; i++)
@@ -75,7 +77,9 @@ static void add_cell(gr_text *out, const char *name)
 
 void gr_scores_csv(const gr_recipe_view *view, const gr_scores *s, gr_text *out)
 {
-    gr_text_addf(out, "metric,value\nsamples,%" PRId64 "\nloss,%.17g\n", s->n_samples, s->loss);
+    gr_text_addf(out, "metric,value\nsamples,%" PRId64 "\n", s->n_samples);
+    if (!s->has_no_loss)
+        gr_text_addf(out, "loss,%.17g\n", s->loss);
     for (int i = 0; i < s->n_parts; i++) {
         add_cell(out, s->parts[i].name);
         gr_text_addf(out, ",%.17g\n", s->parts[i].value);

@@ -15,6 +15,7 @@ typedef struct gr_scores {
     double loss, *values;
     const gr_loss_part *parts; /* of the loss, and records of the trace; borrowed */
     int n_parts;
+    bool has_no_loss;  /* nothing was evaluated in batches, or its trace has none */
     int64_t n_samples; /* that were evaluated, by all ranks */
 } gr_scores;
 
@@ -26,7 +27,7 @@ void gr_scores_json(const gr_recipe_view *view, const gr_scores *s, gr_text *out
 void gr_scores_csv(const gr_recipe_view *view, const gr_scores *s, gr_text *out);
 /* Both as test_metrics.json and test_metrics.csv in the folder. */
 gr_status gr_scores_write(const gr_recipe_view *view, const gr_scores *s,
-                           const char *folder) GR_MUST_CHECK;
+                          const char *folder) GR_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -224,6 +224,7 @@ void gr_trainer_close(gr_trainer *t)
         gr_feed_close(&t->feeds[split]); /* batches lie in the device's memory */
     gr_trainer_close_sizes(t);
     gr_trainer_close_mean(t); /* as are losses under way */
+    gr_runner_end(t->runner);
     gr_step_destroy(t->step);
     gr_trainer_close_eval(t);
     if (t->user)

@@ -86,6 +86,11 @@ static gr_status from_path(gr_trainer *t, const char *own, const char *path)
     return GR_OK;
 }
 
+gr_status gr_trainer_choose_model(gr_trainer *t, const char *path)
+{
+    return from_path(t, NULL, path);
+}
+
 /* --checkpoint; --resume is understood too, where it was typed. NULL: none. */
 static const char *wanted(const gr_trainer *t)
 {
@@ -159,7 +164,7 @@ static void say_frozen(gr_trainer *t)
                    gr_snapshot_get(t->resumed, GR_KEY_SEED));
 }
 
-static gr_status restore(gr_trainer *t)
+gr_status gr_trainer_restore_model(gr_trainer *t)
 {
     const char *part = gr_snapshot_get(t->resumed, GR_KEY_PART);
 
@@ -176,10 +181,12 @@ static gr_status restore(gr_trainer *t)
 static gr_status plan(gr_trainer *t, gr_split split)
 {
     GR_TRY(gr_trainer_plan_small(t));
-    GR_TRY(restore(t));
+    GR_TRY(gr_trainer_restore_model(t));
     if (t->o.ema_decay > 0)
         GR_TRY(gr_step_use_ema(t->step, true));
-    return gr_trainer_plan_split(t, split);
+    if (gr_trainer_work(t, split).has_batches)
+        GR_TRY(gr_trainer_plan_split(t, split));
+    return gr_trainer_plan_runs(t);
 }
 
 static gr_status open(gr_trainer *t, const gr_command *c, gr_task task)
@@ -193,6 +200,7 @@ static gr_status open(gr_trainer *t, const gr_command *c, gr_task task)
     GR_TRY(gr_rate_batch(&t->o, t->n_ranks));
     GR_TRY(gr_trainer_open_data(t));
     GR_TRY(gr_trainer_create_step(t));
+    GR_TRY(gr_trainer_open_runner(t));
     return plan(t, split);
 }
 
@@ -256,7 +264,9 @@ static gr_status predict_into(gr_trainer *t, const char *folder)
     if (!t->o.output && gr_trainer_writes(t))
         GR_TRY(gr_run_check_inside(t->folder));
     GR_TRY(gr_make_folders(folder));
-    GR_TRY(gr_results_create(&r, folder, t->view.columns, t->view.n_columns));
+    GR_TRY(gr_results_create(&r, &(gr_results_config){ .folder = folder,
+                                                       .columns = t->view.columns,
+                                                       .n_columns = t->view.n_columns }));
     st = gr_trainer_predict_split(t, GR_SPLIT_PREDICT, r, &n_samples);
     if (st == GR_OK)
         st = gr_results_write(r, t->pg);

@@ -26,6 +26,7 @@
 #include "train/parts.h"
 #include "train/reschedule.h"
 #include "train/results.h"
+#include "train/runner.h"
 #include "train/scores.h"
 #include "train/train.h"
 
@@ -74,6 +75,7 @@ typedef struct gr_trainer {
     int64_t n_mine, n_batches;    /* of an epoch: samples and batches of this rank */
     gr_eval_memory eval;
 
+    gr_runner *runner; /* of the recipe's own procedures; over the step */
     gr_step *step;
     gr_amp amp; /* of the step: never GR_AMP_AUTO */
     gr_schedule schedule;
@@ -106,6 +108,7 @@ typedef struct gr_trainer {
     int64_t data_ns;  /* spent waiting for training samples */
     gr_scores scores; /* of the latest evaluation; owns its values */
     bool has_scores;
+    bool told_pictures; /* that they cannot be written */
     gr_judge judge;        /* of the evaluations */
     bool gives_up;         /* early stopping: the run ends with the latest evaluation */
     bool is_best;          /* the latest evaluation is the best so far */
@@ -168,6 +171,8 @@ gr_status gr_trainer_end(gr_trainer *t, gr_status st) GR_MUST_CHECK;
 
 /* open_data.c */
 gr_status gr_trainer_open_data(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_describe(gr_trainer *t) GR_MUST_CHECK; /* t->view, of t->user */
+gr_eval_work gr_trainer_work(const gr_trainer *t, gr_split split);
 /* Batches of a split, from the start of an epoch's batch on: opened when it is not. */
 gr_status gr_trainer_open_feed(gr_trainer *t, gr_split split) GR_MUST_CHECK;
 /* lengths.c: what batches of a split are padded to; NULL without axes. The order of its batches,
@@ -183,6 +188,10 @@ void gr_trainer_set_end(gr_trainer *t); /* from n_steps, max_steps and shift */
  * plans for the shapes of a training run. */
 gr_status gr_trainer_open_step(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_create_step(gr_trainer *t) GR_MUST_CHECK;
+/* The recipe's prepare(): before memory is looked at. And for a task that does not train, once
+ * there are plans: memory for what it has announced, and plans of that. */
+gr_status gr_trainer_open_runner(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_plan_runs(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_check_free(gr_trainer *t) GR_MUST_CHECK; /* not collective */
 /* gr_step_fit_batch(), from 2 on where a batch of one is refused: by a batch norm over one pixel.
  */
@@ -224,6 +233,13 @@ gr_status gr_trainer_finish_saves(gr_trainer *t) GR_MUST_CHECK;
  * first. */
 gr_status gr_trainer_restore_state(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_load(gr_trainer *t) GR_MUST_CHECK;
+/* The two halves of it: t->resumed from t->source, and t->o from that. */
+gr_status gr_trainer_read(gr_trainer *t) GR_MUST_CHECK;
+gr_status gr_trainer_take_settings(gr_trainer *t) GR_MUST_CHECK;
+/* task.c: t->source is what a path names: a file, a run, a folder of checkpoints. And what was
+ * read of it, whole or in part, into the step. */
+gr_status gr_trainer_choose_model(gr_trainer *t, const char *path) GR_MUST_CHECK;
+gr_status gr_trainer_restore_model(gr_trainer *t) GR_MUST_CHECK;
 gr_status gr_trainer_restore(gr_trainer *t) GR_MUST_CHECK;
 /* resume.c: of weights that are drawn: that of t->resumed, where there is one. */
 gr_status gr_trainer_seed(const gr_trainer *t, uint64_t *out) GR_MUST_CHECK;
@@ -336,6 +352,8 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss) GR_MUST_CHECK;
 gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal) GR_MUST_CHECK;
 /* loop.c: the same without a look at losses; *most becomes the greatest of the ranks'. */
 gr_status gr_trainer_agree_on_signal(gr_trainer *t, int *signal, int64_t *most) GR_MUST_CHECK;
+/* actions.c: what the recipe does after step t->at. Collective. */
+gr_status gr_trainer_act(gr_trainer *t) GR_MUST_CHECK;
 /* loop.c: collective. *signal as gr_train() says. */
 gr_status gr_trainer_run(gr_trainer *t, int *signal) GR_MUST_CHECK;
 

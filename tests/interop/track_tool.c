@@ -10,6 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
+static void write_picture(gr_track *t, int64_t step)
+{
+    uint8_t rgb[4 * 3 * 3] = { 200 };
+
+    gr_track_picture(t, "samples/grid", step, &(gr_pixels){ rgb, 4, 3, 3 });
+}
+
 static void write_step(gr_track *t, int64_t step)
 {
     gr_track_record r;
@@ -19,6 +26,8 @@ static void write_step(gr_track *t, int64_t step)
     gr_track_f64(&r, "loss", 1.0 / (double)(step + 1));
     gr_track_f64(&r, "lr", 0.125);
     gr_track_submit(t, &r);
+    if (step == 5)
+        write_picture(t, step);
     if (step % 20 != 19)
         return;
     gr_track_begin(&r, step); /* the same step again, as after an evaluation */

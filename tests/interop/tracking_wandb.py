@@ -3,6 +3,7 @@ of this file that notes what it is sent. usage: tracking_wandb.py RUN_FOLDER"""
 
 import glob
 import gzip
+import hashlib
 import http.server
 import json
 import os
@@ -40,13 +41,30 @@ def records(path):
         at += 7 + length
 
 
+def check_picture(path, name, found):
+    with open(os.path.join(os.path.dirname(path), "files", name), "rb") as f:
+        png = f.read()
+    digits = hashlib.sha256(png).hexdigest()
+    check(name == f"media/images/samples/grid_5_{digits[:20]}.png", f"picture {name}")
+    rows = [r for r in found if r.WhichOneof("record_type") == "history" and r.history.step.num == 5]
+    told = {i.nested_key[0]: json.loads(i.value_json) for i in rows[0].history.item}["samples/grid"]
+    check(told["_type"] == "image-file" and told["path"] == name, f"row {told}")
+    check((told["sha256"], told["size"]) == (digits, len(png)), f"row {told}")
+    check((told["width"], told["height"], png[:4]) == (4, 3, b"\x89PNG"), f"row {told}")
+
+
 def check_records(path):
     found = list(records(path))
+    check([r.num for r in found] == list(range(1, len(found) + 1)), "numbers")
     kinds = [r.WhichOneof("record_type") for r in found]
     check(kinds[:3] == ["header", "run", "config"], f"begins with {kinds[:3]}")
     check(kinds[-3:] == ["summary", "exit", "footer"], f"ends with {kinds[-3:]}")
+    media = [r for r in found if r.WhichOneof("record_type") == "files"]
+    check(len(media) == 1 and kinds.count("files") == 1, "one picture")
+    check_picture(path, media[0].files.files[0].path, found)
+    found = [r for r in found if r.WhichOneof("record_type") != "files"]
+    kinds = [r.WhichOneof("record_type") for r in found]
     check(kinds[3:-3] == ["history"] * 40, f"{len(kinds) - 6} rows")
-    check([r.num for r in found] == list(range(1, len(found) + 1)), "numbers")
     run = found[1].run
     check((run.project, run.display_name) == ("interop", "first"), f"run {run}")
     check(run.start_time.seconds > 1.7e9, "start")

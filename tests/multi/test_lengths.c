@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <unistd.h>
 
 static gr_text read_file(const char *path)
 {
@@ -104,6 +105,79 @@ static void test_results(void)
         check_same(path, "p0/predictions.csv");
     }
     GR_CHECK(number_in("t0/test_metrics.json", "accuracy") > 0.9); /* it has learned */
+}
+
+/* Both terms are recorded, and what they are of all samples does not depend on the ranks; the
+ * record is that of the longest sample. */
+static void test_terms(void)
+{
+    char line[512], path[128];
+
+    for (int n = 1; n <= 3; n++) {
+        snprintf(line, sizeof(line),
+                 "test toy --checkpoint three.whole --output e%d --device cpu --test_batch_size %d",
+                 n, 3 * n);
+        toy_run(n, line);
+        snprintf(path, sizeof(path), "e%d/test_metrics.json", n);
+        check_same(path, "e1/test_metrics.json");
+    }
+    GR_CHECK(number_in(path, "loss/size") > 0);
+    GR_CHECK_NEAR(number_in(path, "loss"),
+                  number_in(path, "loss/ce") + 0.1 * number_in(path, "loss/size"), 1e-12);
+    GR_CHECK(number_in(path, "longest") > 60);
+    GR_CHECK(number_in("three.whole/metrics.jsonl", "loss/size") > 0);
+    GR_CHECK(number_in("three.whole/metrics.jsonl", "val_loss/size") > 0);
+    GR_CHECK(number_in("three.whole/metrics.jsonl", "longest") > 0);
+    toy_run(2, "train toy --output_dir shown --device cpu --epochs 1 --n_train 32");
+    GR_CHECK(access("shown/samples/step_2_logits.png", R_OK) == 0);
+}
+
+/* ---- units of work ---- */
+
+static bool has(const char *path, const char *part)
+{
+    gr_text text = read_file(path);
+    bool found = strstr(text.str, part);
+
+    gr_text_fini(&text);
+    return found;
+}
+
+/* A sampler of several runs each: a point is the same whatever rank draws it; averages and another
+ * checkpoint's model are other weights. */
+static void test_sampler(void)
+{
+    char line[512], path[128];
+
+    for (int n = 1; n <= 3; n++) {
+        snprintf(line, sizeof(line),
+                 "predict toy --checkpoint chance.whole --output d%d --device cpu --toy.draws 7 "
+                 "--toy.judge chance.whole",
+                 n);
+        toy_run(n, line);
+        snprintf(path, sizeof(path), "d%d/predictions.csv", n);
+        check_same(path, "d1/predictions.csv");
+        snprintf(path, sizeof(path), "d%d/predictions.jsonl", n);
+        check_same(path, "d1/predictions.jsonl");
+        snprintf(path, sizeof(path), "d%d/samples/point_1.png", n);
+        check_same(path, "d1/samples/point_1.png");
+        snprintf(line, sizeof(line),
+                 "test toy --checkpoint chance.whole --output u%d --device cpu --toy.draws 7", n);
+        toy_run(n, line);
+        snprintf(path, sizeof(path), "u%d/test_metrics.json", n);
+        check_same(path, "u1/test_metrics.json");
+    }
+    GR_CHECK(number_in(path, "drawn") >= 7 && number_in(path, "samples") == 41);
+    /* The judge reads its averages: it finds what this model finds by those. */
+    GR_CHECK(has("d1/predictions.csv", "\n0,0,1,") && has("d1/predictions.csv", "\n0,1,0,"));
+    GR_CHECK(has("d1/predictions.csv", "\n6,0,1,") && has("d1/predictions.csv", "\n6,1,0,"));
+    toy_run(2, "predict toy --checkpoint chance.whole --output d4 --device cpu --toy.draws 2 "
+               "--toy.judge two.whole/checkpoints/last.safetensors");
+    GR_CHECK(has("d4/predictions.csv", "\n1,0,0,") && has("d4/predictions.csv", "\n1,1,0,"));
+    toy_refuse(1,
+               "predict toy --checkpoint chance.whole --output d5 --device cpu --toy.draws 2 "
+               "--toy.judge nothing.safetensors",
+               "the model of 'nothing.safetensors'");
 }
 
 /* ---- the batches of a step ---- */
@@ -198,11 +272,13 @@ int main(int argc, char **argv)
     test_steps_differ();
     pair("one", 1, 20, "");
     pair("two", 2, 50, "--epochs 8");
-    pair("three", 3, 7, "--toy.dropout 0.2");
+    pair("three", 3, 7, "--toy.dropout 0.2 --toy.size_weight 0.1");
     pair("global", 2, 5, "--loss_reduction global --accumulate 2 --clip_norm 1");
     pair("chance", 2, 7, "--sampler distributed --token_budget 0 --ema_decay 0.9");
     pair("broken", 2, 9, "--toy.broken 5 --on_bad_sample skip");
     test_results();
+    test_terms();
+    test_sampler();
     test_global_loss();
     test_refused();
     toy_run(2, "check toy " COMMON);

@@ -126,7 +126,7 @@ static void evaluate(gr_parts *p, gr_step *step, gr_pg *pg, gr_arena *arena, int
         GR_CHECK_OK(gr_step_eval(step, feeds_of(feeds, at, rows), 2));
         GR_CHECK_OK(gr_parts_take_rows(p, step, arena, rows));
     }
-    GR_CHECK_OK(gr_parts_share_rows(p, step, pg, N, arena));
+    GR_CHECK_OK(gr_parts_share_rows(p, pg, N, arena));
 }
 
 static void check_values(const gr_parts *p)
@@ -171,7 +171,7 @@ static void values(void)
     GR_CHECK_OK(gr_step_train(step, feeds_of(feeds, 0, N), 2, 0));
     GR_CHECK_OK(gr_step_read(step, "loss", (gr_vec){ &loss, 1, GR_F32 }));
     GR_CHECK_OK(gr_parts_take_step(&train, step, arena));
-    GR_CHECK_OK(gr_parts_share_step(&train, step, pg, 1));
+    GR_CHECK_OK(gr_parts_share_step(&train, pg, 1));
     GR_CHECK_EQ(train.n, 8); /* five terms of the six, three records */
     check_values(&train);
     evaluate(&whole, step, pg, arena, N);

@@ -204,7 +204,7 @@ static double evaluated(gr_step *step, int n)
         GR_CHECK_OK(gr_step_eval(step, feeds, 2));
         GR_CHECK_OK(gr_parts_take_rows(&parts, step, arena, rows));
     }
-    GR_CHECK_OK(gr_parts_share_rows(&parts, step, pg, ROWS, arena));
+    GR_CHECK_OK(gr_parts_share_rows(&parts, pg, ROWS, arena));
     GR_CHECK(parts.has_loss);
     loss = parts.loss;
     gr_parts_fini(&parts);

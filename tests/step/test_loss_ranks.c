@@ -52,7 +52,8 @@ static gr_status trace(gr_graph *g, void *user)
     h = gr_tanh(g, gr_linear(g, "fc1", x, 16));
     z = gr_linear(g, "fc2", h, 5);
     if (k == TERMS) { /* a mean, and a quotient of sums over all ranks, which is none */
-        gr_loss_add_cross_entropy(g, "ce", 0.5, z, y, NULL);
+        gr_loss_add_cross_entropy(g, "ce", 0.5, z, y,
+                                  &(gr_cross_entropy_options)GR_CROSS_ENTROPY_INIT);
         gr_loss_add_dice(g, "dice", 2, z, gr_one_hot(g, y, 5, GR_F32), 0.5);
         return gr_graph_status(g);
     }

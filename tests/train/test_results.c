@@ -38,7 +38,8 @@ static void rank(gr_pg *pg, void *arg)
     gr_results *r;
 
     (void)arg;
-    GR_CHECK_OK(gr_results_create(&r, folder, columns, 4));
+    GR_CHECK_OK(gr_results_create(
+        &r, &(gr_results_config){ .folder = folder, .columns = columns, .n_columns = 4 }));
     GR_CHECK_STR(gr_results_folder(r), folder);
     for (int u = 4; u >= 0; u--) { /* the last one first */
         gr_cell cells[] = {
@@ -108,7 +109,8 @@ static void refused(void)
     gr_pg *pg;
 
     GR_CHECK_OK(gr_pg_create(&pg, NULL));
-    GR_CHECK_OK(gr_results_create(&r, "/proc/none", NULL, 0));
+    GR_CHECK_OK(
+        gr_results_create(&r, &(gr_results_config){ .folder = "/proc/none", .prefix = "step_1_" }));
     GR_CHECK_FAILS(gr_results_row(r, 7, &cell), GR_ERR_ARG, "unit 7, but the recipe names no col");
     GR_CHECK_FAILS(gr_results_picture(r, 0, "../x", &image), GR_ERR_ARG, "names no picture");
     GR_CHECK_FAILS(gr_results_picture(r, 0, "x", &none), GR_ERR_ARG, "holds no pixels");
@@ -116,7 +118,8 @@ static void refused(void)
     GR_CHECK_OK(gr_results_picture(r, 0, "x", &image));
     GR_CHECK_FAILS(gr_results_write(r, pg), GR_ERR_IO, "pictures: ");
     gr_results_destroy(r);
-    GR_CHECK_OK(gr_results_create(&r, "/proc/none", columns, 4));
+    GR_CHECK_OK(gr_results_create(
+        &r, &(gr_results_config){ .folder = "/proc/none", .columns = columns, .n_columns = 4 }));
     GR_CHECK_FAILS(gr_results_write(r, pg), GR_ERR_IO, "--output names another folder");
     gr_results_destroy(r);
     gr_pg_destroy(pg);

@@ -3,7 +3,7 @@
  * tell; a fragment's class follows from its number and the chain's kind. So a model that learns
  * uses both axes, and one that looks at padding gets it wrong.
  */
-#include "train/toy_recipe.h"
+#include "train/toy_inside.h"
 
 #include "base/text.h"
 #include "gradus/loss.h"
@@ -19,18 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_RESIDUES = 8, N_FRAGMENTS = 6, N_CLASSES = 4, WIDTH = 12, IGNORED = -100 };
+enum { N_RESIDUES = 8, N_FRAGMENTS = 6, IGNORED = -100 };
 enum { FEED_RESIDUES, FEED_FRAGMENTS, FEED_CLASS, N_FEEDS };
 #define SPAN    60
 #define N_OTHER 41 /* validation, test and prediction: no multiple of the ranks */
-
-typedef struct toy {
-    int64_t size[GR_N_SPLITS];
-    int64_t span;   /* lengths differ by less than that */
-    int64_t broken; /* the training sample that does not load; -1: none */
-    double dropout;
-    toy_state state;
-} toy;
 
 /* ---- data ---- */
 
@@ -76,6 +68,9 @@ static gr_status open_toy(void **user, const gr_recipe_config *config)
     t->span = gr_settings_int(config->settings, "toy.span");
     t->broken = gr_settings_int(config->settings, "toy.broken");
     t->dropout = gr_settings_f64(config->settings, "toy.dropout");
+    t->size_weight = gr_settings_f64(config->settings, "toy.size_weight");
+    t->draws = gr_settings_int(config->settings, "toy.draws");
+    t->judge = gr_settings_text(config->settings, "toy.judge");
     st = toy_check_cache(config);
     if (st == GR_OK)
         st = toy_open_state(&t->state, config);
@@ -135,7 +130,7 @@ static gr_status load(const void *user, const gr_sample *s, void *scratch,
     for (int64_t i = 0; i < n[TOY_FRAGMENTS]; i++) {
         fragment[i] = (int32_t)(hash(s->split, s->index, 1000 + i) % N_FRAGMENTS);
         if (s->split != GR_SPLIT_PREDICT)
-            class[i] = (fragment[i] + 2 * kind) % N_CLASSES;
+            class[i] = (fragment[i] + 2 * kind) % TOY_CLASSES;
     }
     return GR_OK;
 }
@@ -153,21 +148,32 @@ static gr_value *axis_mask(gr_graph *g, const char *name)
 static gr_value *logits_of(gr_graph *g, const toy *t)
 {
     gr_value *residues =
-        gr_embedding_layer(g, "residue", gr_input(g, "residues"), N_RESIDUES, WIDTH, NULL);
+        gr_embedding_layer(g, "residue", gr_input(g, "residues"), N_RESIDUES, TOY_WIDTH, NULL);
     gr_value *x =
-        gr_embedding_layer(g, "fragment", gr_input(g, "fragments"), N_FRAGMENTS, WIDTH, NULL);
+        gr_embedding_layer(g, "fragment", gr_input(g, "fragments"), N_FRAGMENTS, TOY_WIDTH, NULL);
     gr_value *sum = gr_sum(g, gr_mul(g, residues, axis_mask(g, "residues.mask")), GR_AXIS(1), true);
     gr_value *n = gr_cast(g, gr_input(g, "residues.length"), GR_F32);
     gr_shape shape = gr_value_shape(sum);
 
     n = gr_reshape(g, n, GR_SHAPE(shape.dim[0], 1, 1));
-    x = gr_relu(g, gr_linear(g, "mix", gr_add(g, x, gr_div(g, sum, n)), WIDTH));
-    return gr_linear(g, "head", gr_dropout(g, x, t->dropout), N_CLASSES);
+    x = gr_relu(g, gr_linear(g, "mix", gr_add(g, x, gr_div(g, sum, n)), TOY_WIDTH));
+    return gr_linear(g, "head", gr_dropout(g, x, t->dropout), TOY_CLASSES);
+}
+
+/* Two terms, which count differently: the second also keeps the logits of what is padded small. */
+static void add_losses(gr_graph *g, const toy *t, gr_value *logits)
+{
+    gr_value *size = gr_mean(g, gr_square(g, logits), GR_AXIS(2), true);
+
+    gr_loss_add_cross_entropy(g, "ce", 1, logits, gr_input(g, "class"),
+                              &(gr_cross_entropy_options){ .ignore_index = IGNORED });
+    gr_loss_add_mean(g, "size", t->size_weight, size, axis_mask(g, "fragments.mask"));
+    gr_record(g, "longest", gr_input(g, "fragments.length"), GR_RECORD_MAX);
 }
 
 static gr_status train(gr_graph *g, void *user)
 {
-    gr_loss(g, gr_cross_entropy_mean(g, logits_of(g, user), gr_input(g, "class"), NULL));
+    add_losses(g, user, logits_of(g, user));
     return gr_graph_status(g);
 }
 
@@ -176,19 +182,17 @@ static gr_status eval(gr_graph *g, void *user)
     gr_value *logits = logits_of(g, user);
 
     gr_output(g, "logits", logits);
-    gr_loss(g, gr_cross_entropy_mean(g, logits, gr_input(g, "class"), NULL));
+    add_losses(g, user, logits);
     return gr_graph_status(g);
 }
 
 /* ---- evaluation ---- */
 
-enum { N_RIGHT, N_ALL, N_COUNTS };
-
 static int best_of(const float *row)
 {
     int best = 0;
 
-    for (int c = 1; c < N_CLASSES; c++)
+    for (int c = 1; c < TOY_CLASSES; c++)
         best = row[c] > row[best] ? c : best;
     return best;
 }
@@ -201,16 +205,17 @@ static void score(const void *user, const gr_eval *e, double *counts)
     (void)user;
     for (int64_t i = 0; i < e->n * e->padded[TOY_FRAGMENTS]; i++)
         if (class[i] != IGNORED) {
-            counts[N_RIGHT] += best_of(logits + i * N_CLASSES) == class[i];
-            counts[N_ALL]++;
+            counts[TOY_N_RIGHT] += best_of(logits + i * TOY_CLASSES) == class[i];
+            counts[TOY_N_ALL]++;
         }
 }
 
 static void measure(const void *user, const double *counts, double *values)
 {
     (void)user;
-    values[0] = counts[N_RIGHT] / counts[N_ALL];
-    values[1] = counts[N_ALL];
+    values[0] = counts[TOY_N_RIGHT] / counts[TOY_N_ALL];
+    values[1] = counts[TOY_N_ALL];
+    values[2] = counts[TOY_DRAWN];
 }
 
 /* Lengths come with the feeds: behind the recipe's own, those of axis 0, of axis 1. */
@@ -229,7 +234,7 @@ static gr_status predict(const void *user, const gr_eval *e, gr_results *out)
 
         for (int64_t k = 0; k < n_fragments[i]; k++)
             gr_text_addf(&classes, "%d",
-                         best_of(logits + (i * e->padded[TOY_FRAGMENTS] + k) * N_CLASSES));
+                         best_of(logits + (i * e->padded[TOY_FRAGMENTS] + k) * TOY_CLASSES));
         cells[3].text = gr_text_str(&classes);
         st = gr_text_status(&classes);
         if (st == GR_OK)
@@ -252,14 +257,15 @@ static gr_status describe(const void *user, gr_recipe_view *out)
         { "class", GR_I32, { 1, { GR_AXIS_DIM(TOY_FRAGMENTS) } }, IGNORED },
     };
     static const gr_field logits = {
-        "logits", GR_F32, { 2, { GR_AXIS_DIM(TOY_FRAGMENTS), N_CLASSES } }, 0
+        "logits", GR_F32, { 2, { GR_AXIS_DIM(TOY_FRAGMENTS), TOY_CLASSES } }, 0
     };
     static const gr_column columns[] = { { .name = "index", .kind = GR_COLUMN_INT },
                                          { .name = "residues", .kind = GR_COLUMN_INT },
                                          { .name = "fragments", .kind = GR_COLUMN_INT },
                                          { .name = "classes", .kind = GR_COLUMN_TEXT } };
     static const gr_metric_info metrics[] = { { .name = "accuracy", .is_share = true },
-                                              { .name = "fragments" } };
+                                              { .name = "fragments" },
+                                              { .name = "drawn" } };
 
     (void)user;
     *out = (gr_recipe_view){ .feeds = feeds,
@@ -269,8 +275,8 @@ static gr_status describe(const void *user, gr_recipe_view *out)
                              .axes = axes,
                              .n_axes = TOY_AXES,
                              .metrics = metrics,
-                             .n_metrics = 2,
-                             .n_counts = N_COUNTS,
+                             .n_metrics = 3,
+                             .n_counts = TOY_N_COUNTS,
                              .columns = columns,
                              .n_columns = 4 };
     return GR_OK;
@@ -295,6 +301,19 @@ static const gr_key keys[] = {
       .min = 0,
       .max = 0.9,
       .help = "dropout" },
+    { .name = "toy.size_weight",
+      .kind = GR_KEY_F64,
+      .preset = "0",
+      .min = 0,
+      .max = 10,
+      .help = "of a second loss" },
+    { .name = "toy.draws",
+      .kind = GR_KEY_INT,
+      .preset = "0",
+      .min = 0,
+      .max = 1000,
+      .help = "points that test and predict draw" },
+    { .name = "toy.judge", .kind = GR_KEY_TEXT, .help = "a checkpoint that draws them, too" },
     { .name = "toy.cache",
       .kind = GR_KEY_TEXT,
       .use = GR_KEY_WRITES,
@@ -338,13 +357,20 @@ static const gr_recipe_data data = {
     .order = order,
 };
 
-static const gr_named_trace traces[] = { { "train", train }, { "eval", eval } };
-static const gr_recipe_model model = { traces, 2 };
+static const gr_named_trace traces[] = { { "train", train },
+                                         { "eval", eval },
+                                         { "sample", toy_sample } };
+static const gr_recipe_model model = { traces, 3 };
 
 static const gr_recipe_evaluation evaluation = {
     .score = score,
     .measure = measure,
+    .show = toy_show,
     .predict = predict,
+    .work = toy_work,
+    .prepare = toy_prepare,
+    .score_unit = toy_score_unit,
+    .predict_unit = toy_predict_unit,
 };
 
 static const gr_preset presets[] = {
@@ -354,12 +380,23 @@ static const gr_preset presets[] = {
     { "train.optimizer.weight_decay", "0.01", NULL },
 };
 
+/* As another project would write it. */
+static const gr_foreign_rule rules[] = {
+    { "net_state_dict", "net.unused.", NULL, 0 },
+    { "net_state_dict", "net.", "", 0 },
+};
+static const gr_foreign layouts[] = { { "original", rules, 2 } };
+
 const gr_recipe toy_recipe = {
     .abi = GR_RECIPE_ABI,
     .name = "toy",
     .help = "chains of two lengths",
     .presets = presets,
     .n_presets = (int)(sizeof(presets) / sizeof(presets[0])),
+    .actions = &toy_points,
+    .n_actions = 1,
+    .foreign = layouts,
+    .n_foreign = 1,
     .keys = keys,
     .n_keys = sizeof(keys) / sizeof(keys[0]),
     .data = &data,

@@ -17,16 +17,32 @@ static gr_value *count_of(const char *site, gr_graph *g, gr_value *labels,
     return w ? gr_map2_at(site, g, "mul", w, valid) : NULL;
 }
 
+/* One loss per label, all of which count. */
+static gr_value *plain(const char *site, gr_graph *g, gr_value *logits, gr_value *labels)
+{
+    gr_shape x = gr_value_shape(logits), y = gr_value_shape(labels);
+    gr_value *each;
+
+    if (x.n_dims <= 2 || x.n_dims != y.n_dims + 1)
+        return gr_softmax_xent_at(site, g, logits, labels); /* or it says what is wrong */
+    logits = gr_reshape_at(site, g, logits, GR_SHAPE(gr_shape_count(&y), x.dim[x.n_dims - 1]));
+    labels = gr_reshape_at(site, g, labels, GR_SHAPE(gr_shape_count(&y)));
+    each = logits && labels ? gr_softmax_xent_at(site, g, logits, labels) : NULL;
+    return each ? gr_reshape_at(site, g, each, y) : NULL;
+}
+
 void gr_loss_add_cross_entropy_at(const char *site, gr_graph *g, const char *name, double weight,
                                   gr_value *logits, gr_value *labels,
                                   const gr_cross_entropy_options *options)
 {
-    const gr_cross_entropy_options o =
-        options ? *options : (gr_cross_entropy_options)GR_CROSS_ENTROPY_INIT;
     gr_loss_sum sums[] = { { .name = "each" }, { .name = "count" } };
 
-    sums[0].each = gr_cross_entropy_each_at(site, g, logits, labels, &o);
-    sums[1].each = sums[0].each ? count_of(site, g, labels, &o) : NULL;
+    if (!options) {
+        gr_loss_add_mean_at(site, g, name, weight, plain(site, g, logits, labels), NULL);
+        return;
+    }
+    sums[0].each = gr_cross_entropy_each_at(site, g, logits, labels, options);
+    sums[1].each = sums[0].each ? count_of(site, g, labels, options) : NULL;
     gr_loss_add_at(site, g, &(gr_loss_term){ name, weight, sums, 2, "each / count" });
 }
 

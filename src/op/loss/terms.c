@@ -76,6 +76,19 @@ static gr_value *over_batch(const place *p, const gr_loss_sum *s, int64_t n_batc
     return gr_reduce_at(p->site, p->g, "sum", as_f32(p, v), GR_AXES_ALL, false);
 }
 
+/* A mean over everything is one operator, and need not be a sum and a quotient. */
+static bool is_plain_mean(const gr_loss_term *from, const gr_term *t, int64_t n_batch)
+{
+    const gr_formula_op *o = &t->formula.op[t->formula.n - 1];
+    const gr_loss_sum *each = &from->sums[0], *count = &from->sums[1];
+
+    return t->n_sums == 2 && t->formula.n == 3 && o->kind == GR_FORMULA_DIV &&
+           t->formula.op[o->a].a == 0 && t->formula.op[o->b].a == 1 && each->each &&
+           !each->by_class && gr_dtype_is_float(each->each->dtype) && !count->each &&
+           fabs(count->constant * (double)n_batch - (double)gr_shape_count(&each->each->shape)) <
+               0.5;
+}
+
 /* Sums of this rank become those of all: one exchange for all sums of a term. */
 static void sum_over_ranks(const place *p, const gr_term *t, gr_value **sums)
 {
@@ -104,11 +117,11 @@ static void sum_over_ranks(const place *p, const gr_term *t, gr_value **sums)
 
 static void add_to_loss(const place *p, struct gr_terms *all, const gr_term *t)
 {
-    gr_value *sums[MAX_SUMS], *v;
+    gr_value *sums[MAX_SUMS], *v = t->mean;
 
     for (int i = 0; i < t->n_sums; i++)
         sums[i] = t->sums[i].value;
-    if (p->g->sum_ranks != 0 && !gr_formula_is_mean(&t->formula)) {
+    if (!t->mean && p->g->sum_ranks != 0 && !gr_formula_is_mean(&t->formula)) {
         if (p->g->sum_ranks < 0) {
             gr_graph_fail(p->g, p->site,
                           "loss_reduction global with accumulation: the term '%s' is no mean: what "
@@ -118,7 +131,8 @@ static void add_to_loss(const place *p, struct gr_terms *all, const gr_term *t)
         }
         sum_over_ranks(p, t, sums);
     }
-    v = gr_formula_build(&t->formula, p->site, p->g, sums);
+    if (!t->mean)
+        v = gr_formula_build(&t->formula, p->site, p->g, sums);
     if (v && t->weight != 1)
         v = gr_mapk_at(p->site, p->g, "mul", v, t->weight);
     all->loss = all->loss ? gr_map2_at(p->site, p->g, "add", all->loss, v) : v;
@@ -255,10 +269,17 @@ void gr_loss_add_at(const char *site, gr_graph *g, const gr_loss_term *from)
         return;
     }
     all->n++;
+    if (g->training && is_plain_mean(from, t, n_batch)) {
+        gr_value *each = from->sums[0].each;
+
+        t->n_mean = (double)gr_shape_count(&each->shape);
+        t->mean = gr_reduce_at(site, g, "mean", as_f32(&p, each), GR_AXES_ALL, false);
+    }
     for (int i = 0; i < t->n_sums; i++) {
         t->sums[i].column = all->n_columns;
         if (g->training) {
-            t->sums[i].value = over_batch(&p, &from->sums[i], n_batch);
+            if (!t->mean)
+                t->sums[i].value = over_batch(&p, &from->sums[i], n_batch);
             all->n_columns += t->sums[i].length;
         } else {
             add_part(all, &p, of_samples(&p, &from->sums[i], n_batch), t->sums[i].length);
@@ -266,6 +287,36 @@ void gr_loss_add_at(const char *site, gr_graph *g, const gr_loss_term *from)
     }
     if (g->training && g->status == GR_OK)
         add_to_loss(&p, all, t);
+}
+
+struct gr_terms *gr_terms_copy(const struct gr_terms *all, gr_arena *arena)
+{
+    struct gr_terms *c = gr_arena_array(arena, 1, sizeof(*c));
+    bool whole = c;
+
+    if (!c)
+        return NULL;
+    *c = (struct gr_terms){ .n = all->n, .n_records = all->n_records, .n_columns = all->n_columns };
+    c->list = gr_arena_array(arena, (size_t)all->n + 1, sizeof(*c->list));
+    c->records = gr_arena_array(arena, (size_t)all->n_records + 1, sizeof(*c->records));
+    for (int i = 0; c->list && i < all->n; i++) {
+        gr_term *t = &c->list[i];
+
+        *t = all->list[i];
+        t->name = gr_arena_strdup(arena, t->name);
+        t->sums = gr_arena_array(arena, (size_t)t->n_sums, sizeof(*t->sums));
+        whole = whole && t->name && t->sums;
+        for (int k = 0; t->sums && k < t->n_sums; k++)
+            t->sums[k] = (gr_term_sum){ .length = all->list[i].sums[k].length,
+                                        .column = all->list[i].sums[k].column };
+    }
+    for (int i = 0; c->records && i < all->n_records; i++) {
+        c->records[i] = all->records[i];
+        c->records[i].name = gr_arena_strdup(arena, c->records[i].name);
+        c->records[i].output = NULL;
+        whole = whole && c->records[i].name;
+    }
+    return whole && c->list && c->records ? c : NULL;
 }
 
 double gr_term_value(const gr_term *t, const double *totals)
@@ -347,6 +398,15 @@ void gr_record_at(const char *site, gr_graph *g, const char *name, gr_value *v, 
 
 /* ---- the end ---- */
 
+/* From the mean: what it was made of was never there. */
+static gr_value *sum_of_mean(gr_graph *g, const gr_term *t, int i)
+{
+    const char *site = t->mean->node->site;
+
+    return i == 0 ? gr_mapk_at(site, g, "mul", t->mean, t->n_mean)
+                  : gr_fill_at(site, g, GR_F32, GR_SCALAR, t->n_mean);
+}
+
 /* Of a loss of one term there is nothing to tell but the loss itself. */
 static gr_status give_sums(gr_graph *g, struct gr_terms *all)
 {
@@ -355,8 +415,10 @@ static gr_status give_sums(gr_graph *g, struct gr_terms *all)
             gr_term_sum *s = &all->list[k].sums[i];
 
             s->output = gr_arena_printf(g->arena, "sum %d of loss %s", i, all->list[k].name);
-            if (!s->output)
-                return GR_ERR_NOMEM;
+            if (!s->value)
+                s->value = sum_of_mean(g, &all->list[k], i);
+            if (!s->output || !s->value)
+                return g->status == GR_OK ? GR_ERR_NOMEM : gr_graph_status(g);
             gr_output_at(s->value->node->site, g, s->output, s->value);
         }
     return gr_graph_status(g);

@@ -19,7 +19,7 @@ extern "C" {
 typedef struct gr_term_sum {
     int64_t length;
     int64_t column;     /* its first place among the columns */
-    gr_value *value;    /* of training: over the batch */
+    gr_value *value;    /* of training: over the batch; NULL: see `mean` */
     const char *output; /* of training: its name; NULL: not given out */
 } gr_term_sum;
 
@@ -29,6 +29,9 @@ typedef struct gr_term {
     gr_formula formula;
     int n_sums;
     gr_term_sum *sums;
+    gr_value
+        *mean;     /* of training: a mean over all that its first sum adds up, of which there are */
+    double n_mean; /* so many; NULL: it is made of its sums */
 } gr_term;
 
 typedef struct gr_term_record {
@@ -51,6 +54,9 @@ struct gr_terms {
 
 /* The end of a trace: the loss, or the output of the columns. */
 gr_status gr_terms_close(gr_graph *g) GR_MUST_CHECK;
+
+/* A copy that outlives the graph: what gr_term_value() and the records need. NULL: no memory. */
+struct gr_terms *gr_terms_copy(const struct gr_terms *all, gr_arena *arena);
 
 /* The value of a term from its totals, which lie where its columns do. */
 double gr_term_value(const gr_term *t, const double *totals);

@@ -60,8 +60,10 @@ static gr_value *logits_of(gr_graph *g)
 
 static gr_status shapes_train(gr_graph *g, void *user)
 {
+    gr_value *logits = logits_of(g);
+
     (void)user;
-    gr_loss_add_cross_entropy(g, "ce", 1, logits_of(g), gr_input(g, "label"), NULL);
+    gr_loss_add_cross_entropy(g, "ce", 1, logits, gr_input(g, "label"), NULL);
     return gr_graph_status(g);
 }
 

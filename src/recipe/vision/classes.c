@@ -46,7 +46,7 @@ static const gr_dataset *known_by(const gr_vision *v)
         return NULL;
     if (train || v->classes)
         return train ? train : v->classes;
-    return v->input ? NULL : gr_vision_first_part(v)->set;
+    return v->input || !gr_vision_first_part(v) ? NULL : gr_vision_first_part(v)->set;
 }
 
 static gr_status take_number(gr_vision *v, const gr_dataset *known)
@@ -126,6 +126,13 @@ static gr_status settle_number(gr_vision *v)
     return GR_OK;
 }
 
+static bool is_drawn(const gr_vision *v)
+{
+    const gr_vision_part *p = gr_vision_first_part(v);
+
+    return p && p->is_drawn;
+}
+
 /* The name of a class when the settings give none. */
 static const char *usual_name(const gr_vision *v, int c, char *number, size_t n)
 {
@@ -137,7 +144,7 @@ static const char *usual_name(const gr_vision *v, int c, char *number, size_t n)
         return "background";
     if (v->model.n_out == 1)
         return c == 0 ? "no" : masks ? "foreground" : "yes";
-    if (gr_vision_first_part(v)->is_drawn)
+    if (is_drawn(v))
         return gr_shapes_name(masks ? c - 1 : c);
     name = known ? gr_dataset_class_name(known, c) : NULL;
     snprintf(number, n, "%d", c);
@@ -237,7 +244,7 @@ gr_status gr_vision_find(gr_vision *v)
     const gr_dataset *known = known_by(v);
     char number[16];
 
-    if (gr_vision_first_part(v)->is_drawn)
+    if (is_drawn(v) || v->task == GR_TASK_MODEL)
         return GR_OK;
     snprintf(number, sizeof(number), "%d", v->model.n_out);
     GR_TRY(add_found(v, "model.config.num_classes", strdup(number)));

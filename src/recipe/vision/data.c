@@ -436,6 +436,7 @@ gr_status gr_vision_data_open(gr_vision *v, const gr_recipe_config *config)
     switch (config->task) {
     case GR_TASK_TRAIN: return open_for_training(v, config);
     case GR_TASK_TEST: return open_for_test(v, config);
+    case GR_TASK_MODEL: return GR_OK;
     case GR_TASK_PREDICT: break;
     }
     return open_for_prediction(v, config);

@@ -55,6 +55,20 @@ static gr_status sample_size(const gr_vision_part *p, int64_t size[3])
     return st;
 }
 
+/* Of a model that somebody else runs: the settings of its checkpoint know all but what only its
+ * data told. */
+static gr_status settle_unseen(gr_vision *v)
+{
+    gr_vision_model *m = &v->model;
+
+    m->channels = m->channels ? m->channels : 1;
+    if (m->height)
+        return GR_OK;
+    return gr_fail(GR_ERR_ARG,
+                   "the checkpoint does not say how large pictures are: its run took that "
+                   "from the data; train it with model.config.input_sizes");
+}
+
 /* Sizes are those of the settings, else what the transforms leave, else the first whole sample's.
  */
 static gr_status settle_size(gr_vision *v)
@@ -63,13 +77,15 @@ static gr_status settle_size(gr_vision *v)
     gr_vision_model *m = &v->model;
     int64_t size[3];
 
-    if (!p)
+    if (!p && v->task != GR_TASK_MODEL)
         return gr_fail(GR_ERR_ARG, "the data hold no sample");
     for (int i = 0; i < GR_N_SPLITS; i++)
         if (v->parts[i].set && v->parts[i].size > 0)
             v->parts[i].is_array = gr_vision_is_array(v->parts[i].set);
     if (!m->height)
         GR_TRY(gr_vision_transform_size(v->s, &m->height, &m->width));
+    if (!p)
+        return settle_unseen(v);
     if (p->is_drawn || (m->height && m->channels))
         return GR_OK;
     GR_TRY(sample_size(p, size));
