@@ -367,6 +367,20 @@ typedef struct gr_recipe_evaluation {
     gr_status (*predict)(const void *user, const gr_eval *e, gr_results *out);
 } gr_recipe_evaluation;
 
+/* What is done now and then while a run trains: pictures that a sampler draws after each epoch.
+ * Units are dealt to the ranks, with the averages of the weights where there are some; pictures go
+ * to samples/ of the run's folder and to the trackers, files to the folder of the results. Not at a
+ * step that ends the run by a stop. A failure ends the run. */
+typedef struct gr_action {
+    const char *name, *help;
+    const char
+        *key; /* the setting that says how often, which is made of this row: "sample_every" */
+    const char *every; /* its preset: "1 epoch", "500 steps", "0" for never */
+    int64_t (*n_units)(const void *user);
+    /* Its results must depend on its number and the model, and on nothing that ran before it. */
+    gr_status (*run_unit)(void *user, gr_runner *r, int64_t unit, gr_results *out);
+} gr_action;
+
 typedef struct gr_recipe {
     uint32_t abi; /* GR_RECIPE_ABI; read before anything else */
     const char *name, *help;
@@ -376,6 +390,8 @@ typedef struct gr_recipe {
     int n_presets;
     const gr_recipe_alias *aliases; /* NULL: none */
     int n_aliases;
+    const gr_action *actions; /* NULL: none */
+    int n_actions;
     const gr_recipe_command *commands; /* NULL: none */
     int n_commands;
     const gr_foreign *foreign; /* NULL: none but this program's own */

@@ -284,11 +284,13 @@ static gr_status check(gr_trainer *t)
 
     GR_TRY(gr_trainer_open_data(t));
     GR_TRY(gr_trainer_create_step(t));
+    GR_TRY(gr_trainer_open_runner(t));
     GR_TRY(say_memory(t, &total));
     there = fits_there(t, total);
     GR_TRY(fits_here(t, &fits));
     if (fits) {
         GR_TRY(gr_trainer_plan(t));
+        GR_TRY(gr_trainer_plan_runs(t));
         if (resumes(t))
             gr_trainer_note(t, "  Not used: checkpoint.resume: check tries a new run, and reads no "
                                "checkpoint");

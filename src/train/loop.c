@@ -419,6 +419,19 @@ static gr_status evaluate_and_save(gr_trainer *t, bool evaluates)
     return GR_OK;
 }
 
+static bool acts(const gr_trainer *t)
+{
+    return t->recipe->n_actions > 0 && t->stopped_by == 0;
+}
+
+/* Its time is no step's. */
+static gr_status act(gr_trainer *t)
+{
+    GR_TRY(gr_trainer_act(t));
+    skip_time(t);
+    return GR_OK;
+}
+
 static gr_status step_and_after(gr_trainer *t)
 {
     int64_t next = t->at + 1;
@@ -437,7 +450,8 @@ static gr_status step_and_after(gr_trainer *t)
     /* The end of the run has a count of its own. */
     if (gr_trainer_place(t, next) % t->steps_per_epoch == 0 && next < t->end)
         GR_TRY(gr_trainer_count_skips(t, GR_SPLIT_TRAIN));
-    return evaluate_and_save(t, evaluates_at(t, next));
+    GR_TRY(evaluate_and_save(t, evaluates_at(t, next)));
+    return acts(t) ? act(t) : GR_OK;
 }
 
 /* What an earlier start left: as if it had not stopped, so that its checkpoint is saved anew. */

@@ -183,6 +183,19 @@ gr_optim gr_train_options_optim(const gr_train_options *o)
 
 /* ---- defaults ---- */
 
+/* How often: a row like valid.interval. */
+static gr_status add_action(gr_settings *s, const gr_action *a)
+{
+    gr_key *key = gr_arena_new(s->arena, gr_key);
+
+    if (!key)
+        return GR_ERR_NOMEM;
+    *key = (gr_key){
+        .name = a->key, .kind = (gr_key_kind)GR_KEY_SPAN, .preset = a->every, .help = a->help
+    };
+    return gr_settings_add(s, key, NULL);
+}
+
 static gr_status add_slots(gr_settings *s, const gr_recipe *recipe)
 {
     for (int i = 0; i < gr_n_rows; i++) {
@@ -193,6 +206,8 @@ static gr_status add_slots(gr_settings *s, const gr_recipe *recipe)
     }
     for (int i = 0; recipe && i < recipe->n_keys; i++)
         GR_TRY(gr_wrap(gr_settings_add(s, &recipe->keys[i], NULL), "recipe '%s'", recipe->name));
+    for (int i = 0; recipe && i < recipe->n_actions; i++)
+        GR_TRY(gr_wrap(add_action(s, &recipe->actions[i]), "recipe '%s'", recipe->name));
     s->recipe = recipe;
     GR_TRY(gr_settings_link(s));
     return gr_settings_link_own(s);

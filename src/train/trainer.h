@@ -352,6 +352,8 @@ gr_status gr_trainer_step(gr_trainer *t, bool want_loss) GR_MUST_CHECK;
 gr_status gr_trainer_agree_to_stop(gr_trainer *t, int *signal) GR_MUST_CHECK;
 /* loop.c: the same without a look at losses; *most becomes the greatest of the ranks'. */
 gr_status gr_trainer_agree_on_signal(gr_trainer *t, int *signal, int64_t *most) GR_MUST_CHECK;
+/* actions.c: what the recipe does after step t->at. Collective. */
+gr_status gr_trainer_act(gr_trainer *t) GR_MUST_CHECK;
 /* loop.c: collective. *signal as gr_train() says. */
 gr_status gr_trainer_run(gr_trainer *t, int *signal) GR_MUST_CHECK;
 

@@ -282,5 +282,6 @@ int main(int argc, char **argv)
     test_global_loss();
     test_refused();
     toy_run(2, "check toy " COMMON);
+    toy_run(1, "check toy --device cpu --toy.draws 3 --toy.judge two.whole");
     return 0;
 }

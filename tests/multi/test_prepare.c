@@ -228,6 +228,35 @@ static void test_state(void)
                "ranks differ in 'state means'");
 }
 
+static void check_output(int n_ranks, const char *line, const char *part)
+{
+    job j = toy_output(n_ranks, line);
+
+    if (j.exit_code != 0 || !strstr(gr_text_str(&j.output), part)) {
+        fprintf(stderr, "'%s' did not say '%s':\n%s\n", line, part, gr_text_str(&j.output));
+        exit(1);
+    }
+    job_fini(&j);
+}
+
+/* Weights go out in another project's layout, and come back whole. */
+static void test_foreign(void)
+{
+    gr_snapshot *snap;
+
+    toy_run(0, "export w --output theirs.pt --layout original");
+    GR_CHECK_OK(gr_ckpt_read("theirs.pt", &snap));
+    GR_CHECK(gr_snapshot_find(snap, "net_state_dict.net.head.weight"));
+    GR_CHECK(!gr_snapshot_find(snap, "recipe.means") && !gr_snapshot_get(snap, "recipe.word"));
+    gr_snapshot_destroy(snap);
+    check_output(2, "train toy --output_dir f " COMMON " --pretrained theirs.pt",
+                 "Pretrained: 6 of 6 tensors from theirs.pt");
+    check_output(2, "test toy --checkpoint theirs.pt --device cpu --output tested2", "accuracy");
+    toy_refuse(0, "export w --output theirs.pt --layout other",
+               "recipe 'toy' has no layout 'other'; it has original");
+    toy_refuse(0, "export w --output theirs.safetensors --layout original", "--output FILE.pt");
+}
+
 static void test_state_is_wanting(void)
 {
     toy_run(1, "train toy --output_dir n " COMMON);
@@ -244,6 +273,7 @@ int main(int argc, char **argv)
     test_stopped();
     test_broken_part();
     test_state();
+    test_foreign();
     test_state_is_wanting();
     return 0;
 }

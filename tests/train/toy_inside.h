@@ -28,6 +28,7 @@ gr_status toy_prepare(void *user, gr_task task, gr_runner *r);
 gr_status toy_score_unit(void *user, gr_runner *r, gr_split split, int64_t unit, double *counts);
 /* A picture of the logits of the first chain. */
 gr_status toy_show(const void *user, const gr_eval *e, gr_results *out);
+extern const gr_action toy_points;
 gr_status toy_predict_unit(void *user, gr_runner *r, int64_t unit, gr_results *out);
 
 #endif

@@ -380,12 +380,23 @@ static const gr_preset presets[] = {
     { "train.optimizer.weight_decay", "0.01", NULL },
 };
 
+/* As another project would write it. */
+static const gr_foreign_rule rules[] = {
+    { "net_state_dict", "net.unused.", NULL, 0 },
+    { "net_state_dict", "net.", "", 0 },
+};
+static const gr_foreign layouts[] = { { "original", rules, 2 } };
+
 const gr_recipe toy_recipe = {
     .abi = GR_RECIPE_ABI,
     .name = "toy",
     .help = "chains of two lengths",
     .presets = presets,
     .n_presets = (int)(sizeof(presets) / sizeof(presets[0])),
+    .actions = &toy_points,
+    .n_actions = 1,
+    .foreign = layouts,
+    .n_foreign = 1,
     .keys = keys,
     .n_keys = sizeof(keys) / sizeof(keys[0]),
     .data = &data,

@@ -138,3 +138,27 @@ gr_status toy_show(const void *user, const gr_eval *e, gr_results *out)
         px[c] = logits[c] > 0 ? 255 : 0;
     return gr_results_picture(out, 0, "logits", &image);
 }
+
+/* ---- the action: points while the run trains ---- */
+
+static int64_t n_points(const void *user)
+{
+    return ((const toy *)user)->draws;
+}
+
+static gr_status show_point(void *user, gr_runner *r, int64_t unit, gr_results *out)
+{
+    drawn d;
+
+    (void)user;
+    GR_TRY(draw(r, unit, &d));
+    return picture(&d, unit, out);
+}
+
+const gr_action toy_points = { .name = "points",
+                               .help =
+                                   "between points that are drawn: steps, or '1 epoch'; 0: never",
+                               .key = "toy.draw_every",
+                               .every = "0",
+                               .n_units = n_points,
+                               .run_unit = show_point };

@@ -11,15 +11,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const tasks[] = { "train", "test", "predict" }; /* gr_task */
+enum { N_TASKS = 3 };
+static const char *const tasks[N_TASKS] = { "train", "test", "predict" }; /* gr_task */
 
 /* Whether "test|predict" has the task. */
 static bool has_task(const char *list, int task)
 {
-    size_t n = strlen(tasks[task]);
+    const char *name = task < N_TASKS ? tasks[task] : ""; /* GR_TASK_MODEL is no command */
+    size_t n = strlen(name);
 
     for (; list && *list; list += strcspn(list, "|"), list += *list == '|')
-        if (strcspn(list, "|") == n && strncmp(list, tasks[task], n) == 0)
+        if (strcspn(list, "|") == n && strncmp(list, name, n) == 0)
             return true;
     return !list;
 }
@@ -30,7 +32,7 @@ static gr_status check_tasks(const gr_settings *s, const gr_recipe_alias *a)
         size_t n = strcspn(at, "|");
         bool found = false;
 
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < N_TASKS; i++)
             found = found || (strlen(tasks[i]) == n && strncmp(at, tasks[i], n) == 0);
         if (!found)
             return gr_fail(GR_ERR_ARG,
