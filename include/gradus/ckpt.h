@@ -20,8 +20,8 @@ extern "C" {
  * format goes by the suffix: ".pt" and ".pth" are PyTorch's, all others safetensors.
  * GR_ERR_ARG for what the format cannot hold, GR_ERR_IO. Any thread; not collective. */
 GR_API gr_status gr_ckpt_write(const char *path, const gr_snapshot *snap) GR_MUST_CHECK;
-/* In the name of a tensor for a ".pt": what stands before is the key of an inner dictionary. Tensors
- * of one stand one after the other. */
+/* In the name of a tensor for a ".pt": what stands before is the key of an inner dictionary.
+ * Tensors of one stand one after the other. */
 #define GR_SNAPSHOT_INNER "::"
 /* Reads either, by content and not by name. Refuses truncated and corrupted files with
  * GR_ERR_FORMAT and the path. A safetensors file from another writer, without our checksum,

@@ -1,4 +1,5 @@
-/* What the two halves of the fuse pass share: joining maps, and offering them to other operators. */
+/* What the two halves of the fuse pass share: joining maps, and offering them to other operators.
+ */
 #ifndef GR_PASS_FUSE_H
 #define GR_PASS_FUSE_H
 

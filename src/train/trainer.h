@@ -108,7 +108,7 @@ typedef struct gr_trainer {
     int64_t data_ns;  /* spent waiting for training samples */
     gr_scores scores; /* of the latest evaluation; owns its values */
     bool has_scores;
-    bool told_pictures; /* that they cannot be written */
+    bool told_pictures;    /* that they cannot be written */
     gr_judge judge;        /* of the evaluations */
     bool gives_up;         /* early stopping: the run ends with the latest evaluation */
     bool is_best;          /* the latest evaluation is the best so far */
@@ -291,8 +291,8 @@ int64_t gr_eval_count(int64_t n, int rank, int n_ranks);
 gr_status gr_trainer_count_skips(gr_trainer *t, gr_split split) GR_MUST_CHECK;
 gr_status gr_trainer_sum_up_skips(gr_trainer *t) GR_MUST_CHECK;
 
-/* prepare.c: what the recipe builds before its data are opened. Collective. GR_ERR_STOPPED: a signal
- * came, and t->stopped_by is its number. */
+/* prepare.c: what the recipe builds before its data are opened. Collective. GR_ERR_STOPPED: a
+ * signal came, and t->stopped_by is its number. */
 gr_status gr_trainer_prepare(gr_trainer *t, const gr_recipe_config *config) GR_MUST_CHECK;
 /* state.c: what t->resumed has of the recipe's state; NULL: nothing. Caller owns *out. */
 gr_status gr_trainer_find_state(const gr_trainer *t, gr_snapshot **out) GR_MUST_CHECK;

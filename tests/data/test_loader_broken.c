@@ -179,7 +179,8 @@ static void test_bad_source(void)
     static const gr_order_source_ops ops = { .name = "bad", .fill = bad_fill };
 
     for (int n_workers = 0; n_workers < 3; n_workers++) {
-        bad_source source = { .base = { .ops = &ops, .n_samples = 4, .n_batches = 2, .max_batch = 2 } };
+        bad_source source = { .base = {
+                                  .ops = &ops, .n_samples = 4, .n_batches = 2, .max_batch = 2 } };
         loading w = { 0 };
         gr_loader_config c = loading_config(&w, &source.base, n_workers);
         const gr_loaded *b;

@@ -38,8 +38,7 @@ static gr_value *build_keyed(gr_graph *g, gr_value *const *src, const driver_cas
     switch ((int)a->kind) {
     case GR_RANDOM_UNIFORM:
         return gr_random_uniform_keyed(g, src[0], a->dtype, a->shape, a->a, a->b);
-    case GR_RANDOM_NORMAL:
-        return gr_random_normal_keyed(g, src[0], a->dtype, a->shape, a->a, a->b);
+    case GR_RANDOM_NORMAL: return gr_random_normal_keyed(g, src[0], a->dtype, a->shape, a->a, a->b);
     case GR_RANDOM_INT:
         return gr_random_int_keyed(g, src[0], a->dtype, a->shape, a->from,
                                    a->from + (int64_t)a->range);

@@ -26,17 +26,17 @@ static void check(void (*print)(const gr_recipe_view *, const gr_scores *, gr_te
 int main(void)
 {
     check(gr_scores_table, "  loss                     0.5\n"
-                            "  accuracy                 98.20%\n"
-                            "  iou/\"a\",b                nan\n"
-                            "  absent                   -\n");
+                           "  accuracy                 98.20%\n"
+                           "  iou/\"a\",b                nan\n"
+                           "  absent                   -\n");
     check(gr_scores_json, "{\"samples\": 101, \"loss\": 0.5, \"accuracy\": 0.98199999999999998, "
-                           "\"iou/\\\"a\\\",b\": null, \"absent\": null}\n");
+                          "\"iou/\\\"a\\\",b\": null, \"absent\": null}\n");
     check(gr_scores_csv, "metric,value\nsamples,101\nloss,0.5\naccuracy,0.98199999999999998\n"
-                          "iou/_a__b,nan\nabsent,nan\n");
+                         "iou/_a__b,nan\nabsent,nan\n");
     /* A run in a folder that cannot be written: the test itself was no waste. */
     GR_CHECK_FAILS(gr_scores_write(&view,
-                                    &(gr_scores){ .values = (double[3]){ 0 }, .n_samples = 1 },
-                                    "/proc/none"),
+                                   &(gr_scores){ .values = (double[3]){ 0 }, .n_samples = 1 },
+                                   "/proc/none"),
                    GR_ERR_IO, "results (--output names another folder): ");
     return 0;
 }

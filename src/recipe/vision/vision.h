@@ -217,7 +217,7 @@ struct gr_vision {
     char *found_text[3]; /* owned: their values */
     int n_found;
     char model_text[96], data_text[GR_DATASET_NAME + 128]; /* for the first lines of a run */
-    gr_column *columns; /* owned: of predictions.csv */
+    gr_column *columns;                                    /* owned: of predictions.csv */
     int n_columns;
     bool is_numbered; /* names of masks begin with the sample's number */
     gr_field feeds[3], outputs[3];
