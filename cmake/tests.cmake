@@ -105,7 +105,7 @@ function(gr_test_links name label)
   elseif(GR_NARROW AND label IN_LIST GR_ROOMS)
     set(rooms ${GR_TEST_ROOMS_${label}})
     set(support)
-    foreach(room tests ${rooms})
+    foreach(room tests toy ${rooms}) # the first two are helpers of no room
       if(TARGET support_${room})
         list(APPEND support support_${room})
       endif()

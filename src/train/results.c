@@ -246,15 +246,20 @@ static gr_status write_csv(const gr_results *r, const entry *rows, size_t n)
 {
     gr_text header = GR_TEXT_INIT;
     gr_outfile *f;
+    gr_status st;
 
     for (int i = 0; i < r->c.n_columns; i++) {
         gr_text_add(&header, i > 0 ? "," : "");
         add_csv_text(&header, r->c.columns[i].name);
     }
-    GR_TRY(open_in(&f, r->c.folder, "predictions.csv"));
-    gr_outfile_write(f, gr_text_str(&header), header.len);
-    gr_outfile_write(f, "\n", 1);
+    gr_text_add(&header, "\n");
+    st = gr_text_status(&header);
+    if (st == GR_OK)
+        st = open_in(&f, r->c.folder, "predictions.csv");
+    if (st == GR_OK)
+        gr_outfile_write(f, gr_text_str(&header), header.len);
     gr_text_fini(&header);
+    GR_TRY(st);
     for (size_t i = 0; i < n; i++) {
         gr_outfile_write(f, rows[i].first, (size_t)rows[i].h.n_first);
         gr_outfile_write(f, "\n", 1);

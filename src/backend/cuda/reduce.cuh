@@ -118,7 +118,8 @@ template <int X, int Y, class C, class Op> static __device__ C gr_columns_join(C
             slots[threadIdx.y][threadIdx.x] =
                 op(slots[threadIdx.y][threadIdx.x], slots[threadIdx.y + d][threadIdx.x]);
     }
-    x = slots[0][threadIdx.x];
+    if (threadIdx.y == 0) /* others would read what is just being written */
+        x = slots[0][threadIdx.x];
     __syncthreads();
     return x;
 }
